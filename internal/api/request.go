@@ -1,0 +1,117 @@
+package api
+
+import (
+	"fmt"
+	"time"
+
+	"barnabas/internal/wire"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Outcome says what becomes of a request's place in its connection's answers.
+type Outcome int8
+
+// The outcomes. The zero value is a request that is still being worked on.
+const (
+	Pending   Outcome = iota
+	Answer            // the bytes of W, with Inserts between them
+	NoAnswer          // Produce with acks=0
+	CloseConn         // the connection closes once the earlier answers are out
+)
+
+// Conn is what handlers may know of the connection that a request came on.
+type Conn struct {
+	ID         int64
+	Listener   string        // the listener's name, such as PLAINTEXT
+	RemoteAddr string        // host:port of the client
+	RemoteHost string        // the same without port, as quotas and groups name it
+	Done       chan struct{} // closed when the connection is gone: nobody reads the answer
+
+	// Set by ApiVersions v3+ (KIP-511), owned by the connection's reading goroutine.
+	SoftwareName, SoftwareVersion string
+}
+
+// Insert is a run of file bytes that is sent in the middle of an answer.
+type Insert struct {
+	At     int // how many bytes of W come before
+	Source Source
+}
+
+// Source is a run of bytes in a file (*storage.Slice). The server sends it
+// without copying where it can, then releases it.
+type Source interface {
+	Len() int
+	Release()
+}
+
+// Request is one request of a client and the place of its answer.
+//
+// Exactly one of Done, Skip or Fail is called on it, from any goroutine; from
+// then on the handler must not touch it. Until then Body stays valid, or until
+// ReleaseFrame, which a handler calls before it waits long.
+type Request struct {
+	wire.Header
+	Body     []byte // what follows the header; aliases the frame
+	Conn     *Conn
+	Received time.Time
+
+	W       wire.Writer // the answer: the server has put length and header there already
+	Inserts []Insert    // in order of At
+	Outcome Outcome
+	Reason  error // why the connection closes; logged once
+
+	Finish func(*Request) // the server's: takes the finished request
+	Frame  func(*Request) // the server's: takes the frame's memory back early; may be nil
+}
+
+// Done sends what W and Inserts hold.
+func (q *Request) Done() { q.end(Answer) }
+
+// Skip ends a request that has no answer (acks=0).
+func (q *Request) Skip() { q.end(NoAnswer) }
+
+// Fail closes the connection, after the earlier answers are out, and logs why.
+func (q *Request) Fail(reason error) {
+	q.Reason = reason
+	q.end(CloseConn)
+}
+
+func (q *Request) end(o Outcome) {
+	q.Outcome = o
+	q.Finish(q)
+}
+
+// InsertSource puts file bytes at this point of the answer.
+func (q *Request) InsertSource(s Source) {
+	q.Inserts = append(q.Inserts, Insert{At: len(q.W.B), Source: s})
+}
+
+// Reply sends a kmsg response at the request's version.
+func (q *Request) Reply(r kmsg.Response) {
+	r.SetVersion(q.Version)
+	q.W.B = r.AppendTo(q.W.B)
+	q.Done()
+}
+
+// Decode reads the body into r at the request's version. If it can't, it ends
+// the request by closing the connection and returns false. Bytes after the
+// body are ignored, as Kafka does.
+func (q *Request) Decode(r kmsg.Request) bool {
+	r.SetVersion(q.Version)
+	if err := r.ReadFrom(q.Body); err != nil {
+		q.Fail(fmt.Errorf("%s v%d: %w", kmsg.NameForKey(q.Key), q.Version, wire.ErrMalformed))
+		return false
+	}
+	return true
+}
+
+// ReleaseFrame gives the frame's memory back before the request is finished.
+// Body and all that aliases it must not be read any more.
+func (q *Request) ReleaseFrame() {
+	q.Body = nil
+	if q.Frame != nil {
+		q.Frame(q)
+		q.Frame = nil
+	}
+}
