@@ -1,0 +1,83 @@
+package real
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "barnabas-bin-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "barnabas")
+	out, err := exec.Command("go", "build", "-o", path, "barnabas/cmd/barnabas").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return path, nil
+})
+
+// Binary returns the path of a barnabas binary built from this tree, built
+// once a test run.
+func Binary(t testing.TB) string {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Cleanup removes the binary; a TestMain calls it at its end.
+func Cleanup() {
+	if path, err := binary(); err == nil {
+		os.RemoveAll(filepath.Dir(path))
+	}
+}
+
+// BarnabasBroker is a running barnabas broker.
+type BarnabasBroker struct {
+	*Process
+	Addr   string // host:port of its PLAINTEXT listener
+	Keeper string // host:port of its embedded ZooKeeper, if it has one
+	Dir    string // log.dirs
+	args   []string
+}
+
+// Barnabas starts a broker on its embedded ZooKeeper, or on the connect string
+// given as the property zookeeper.connect, and waits until it answers.
+// Properties are name=value.
+func Barnabas(t testing.TB, id int, properties ...string) *BarnabasBroker {
+	t.Helper()
+	dir := t.TempDir()
+	b := &BarnabasBroker{Addr: "127.0.0.1:" + FreePort(t), Dir: filepath.Join(dir, "data")}
+	defaults := []string{fmt.Sprintf("broker.id=%d", id), "listeners=PLAINTEXT://" + b.Addr, "log.dirs=" + b.Dir}
+	embedded := true
+	for _, p := range properties {
+		embedded = embedded && !strings.HasPrefix(p, "zookeeper.connect=")
+	}
+	if embedded {
+		b.Keeper = "127.0.0.1:" + FreePort(t)
+		defaults = append(defaults, "keeper.listen="+b.Keeper, "keeper.dir="+filepath.Join(dir, "keeper"))
+	}
+	b.args = []string{"start"}
+	for _, p := range append(defaults, properties...) {
+		b.args = append(b.args, "--override", p)
+	}
+	b.Restart(t)
+	return b
+}
+
+// Restart starts the broker again with the same properties.
+func (b *BarnabasBroker) Restart(t testing.TB) {
+	t.Helper()
+	b.Process = Start(t, "barnabas", exec.Command(Binary(t), b.args...))
+	b.UntilRunning(30*time.Second, "answers", func() bool { return answers(b.Addr) })
+}

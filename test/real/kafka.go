@@ -1,0 +1,147 @@
+package real
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Jars returns the folder with the jars of a Kafka release: 0.8.2.2, 2.8.2,
+// 3.9.1 (with ZooKeeper 3.8.4) or 4.1.0.
+func Jars(t testing.TB, version string) string {
+	t.Helper()
+	need(t, "Java", "java")
+	dir := filepath.Join(Cache(), "kafka", version)
+	need(t, "Apache Kafka "+version, filepath.Join(dir, ".complete"))
+	return dir
+}
+
+// Java returns a command that runs a class of a Kafka release with a small,
+// quickly starting JVM. Extra JVM flags go first in args, up to "--".
+func Java(t testing.TB, version, class string, args ...string) *exec.Cmd {
+	t.Helper()
+	jvm := []string{"-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", log4j(t)}
+	for i, a := range args {
+		if a == "--" {
+			jvm, args = append(jvm, args[:i]...), args[i+1:]
+			break
+		}
+	}
+	jvm = append(jvm, "-cp", Jars(t, version)+"/*", class)
+	return exec.Command("java", append(jvm, args...)...)
+}
+
+func log4j(t testing.TB) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "log4j.properties")
+	text := "log4j.rootLogger=INFO, E\nlog4j.appender.E=org.apache.log4j.ConsoleAppender\nlog4j.appender.E.Target=System.err\n" +
+		"log4j.appender.E.layout=org.apache.log4j.PatternLayout\nlog4j.appender.E.layout.ConversionPattern=[%d] %p %m (%c)%n\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return "-Dlog4j.configuration=file:" + file
+}
+
+// ZooKeeperServer is a running Apache ZooKeeper 3.8.
+type ZooKeeperServer struct {
+	*Process
+	Addr string // host:port
+	conf string
+}
+
+// ZooKeeper starts an Apache ZooKeeper 3.8 server with an empty tree and
+// returns its host:port.
+func ZooKeeper(t testing.TB) string {
+	t.Helper()
+	return StartZooKeeper(t).Addr
+}
+
+// StartZooKeeper is ZooKeeper for a test that stops and restarts it. tickTime
+// is 2 s, so sessions may be 4 to 40 s long; further lines of zoo.cfg replace
+// the defaults.
+func StartZooKeeper(t testing.TB, lines ...string) *ZooKeeperServer {
+	t.Helper()
+	Jars(t, "3.9.1")
+	dir := t.TempDir()
+	port := FreePort(t)
+	z := &ZooKeeperServer{Addr: "127.0.0.1:" + port, conf: filepath.Join(dir, "zoo.cfg")}
+	conf := append([]string{"dataDir=" + dir, "clientPort=" + port, "clientPortAddress=127.0.0.1", "maxClientCnxns=0",
+		"admin.enableServer=false", "4lw.commands.whitelist=*", "tickTime=2000"}, lines...)
+	if err := os.WriteFile(z.conf, []byte(strings.Join(conf, "\n")+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	z.Restart(t)
+	return z
+}
+
+// Restart starts the server again on its folder and port.
+func (z *ZooKeeperServer) Restart(t testing.TB) {
+	t.Helper()
+	z.Process = Start(t, "zookeeper", Java(t, "3.9.1", "org.apache.zookeeper.server.quorum.QuorumPeerMain", z.conf))
+	z.UntilRunning(time.Minute, "ruok", func() bool { return FourLetterWord(z.Addr, "ruok") == "imok" })
+}
+
+// FourLetterWord sends one of ZooKeeper's four-letter words and returns the
+// answer, or "" if there is none.
+func FourLetterWord(addr, word string) string {
+	c, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := io.WriteString(c, word); err != nil {
+		return ""
+	}
+	b, _ := io.ReadAll(c) // what came before an error is the answer
+	return string(b)
+}
+
+// KafkaBroker is a running Apache Kafka broker.
+type KafkaBroker struct {
+	*Process
+	Addr string // host:port of its PLAINTEXT listener
+	Dir  string // log.dirs
+}
+
+// Kafka starts an Apache Kafka broker (2.8.2 or 3.9.1) with this id on a
+// ZooKeeper connect string and waits until it is registered and answers. More
+// properties come as name=value and replace the defaults.
+func Kafka(t testing.TB, version string, id int, zookeeper string, properties ...string) *KafkaBroker {
+	t.Helper()
+	dir := t.TempDir()
+	port := FreePort(t)
+	b := &KafkaBroker{Addr: "127.0.0.1:" + port, Dir: filepath.Join(dir, "data")}
+	lines := append([]string{fmt.Sprintf("broker.id=%d", id), "listeners=PLAINTEXT://" + b.Addr, "log.dirs=" + b.Dir,
+		"zookeeper.connect=" + zookeeper, "inter.broker.protocol.version=2.8", "offsets.topic.replication.factor=1",
+		"transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1", "group.initial.rebalance.delay.ms=0"}, properties...)
+	file := filepath.Join(dir, "server.properties")
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	b.Process = Start(t, fmt.Sprintf("kafka-%s-%d", version, id), Java(t, version, "kafka.Kafka", "-Xmx512m", "--", file))
+	b.UntilRunning(2*time.Minute, "started", func() bool {
+		return strings.Contains(b.Output(), "started (kafka.server.KafkaServer)") && answers(b.Addr)
+	})
+	return b
+}
+
+// Kcat returns a kcat command.
+func Kcat(t testing.TB, args ...string) *exec.Cmd {
+	t.Helper()
+	return exec.Command(need(t, "kcat", "kcat"), args...)
+}
+
+// Python returns a command that runs a script in the virtual environment with
+// kazoo, kafka-python and confluent-kafka.
+func Python(t testing.TB, script string, args ...string) *exec.Cmd {
+	t.Helper()
+	need(t, "the Python clients", filepath.Join(Cache(), "python", ".complete"))
+	return exec.Command(filepath.Join(Cache(), "python", "bin", "python"), append([]string{script}, args...)...)
+}
