@@ -1,0 +1,38 @@
+# Needs Go 1.26 and make; everything else the targets fetch themselves.
+#   make run      build, then start a broker on its embedded ZooKeeper
+#   make test     all tests; installs the real programs they run against
+#   make check    format, vet, staticcheck, lint, cross-compilation
+#   make bench    side by side with Apache Kafka 3.9.1
+#   make soak     the long random runs
+.PHONY: build run check lint cross test unit real bench soak docs
+SHELL := /bin/bash -o pipefail
+export CGO_ENABLED ?= 1
+
+build:
+	CGO_ENABLED=0 go build -trimpath -o bin/barnabas ./cmd/barnabas
+
+run: build
+	./bin/barnabas start
+
+check: lint cross
+	@unformatted=$$(gofmt -l cmd internal test bench client 2>/dev/null); [ -z "$$unformatted" ] || { echo "gofmt these: $$unformatted"; exit 1; }
+	go vet ./...
+	go tool staticcheck ./...
+
+lint:
+	go test -count=1 ./internal/lint
+
+cross:
+	for os in linux darwin; do for arch in amd64 arm64; do echo "build $$os/$$arch"; GOOS=$$os GOARCH=$$arch CGO_ENABLED=0 go build ./... || exit 1; done; done
+
+test:
+	./test/setup
+	{ go test -json -race -timeout 15m ./internal/... ./cmd/...; go test -json -race -p 1 -timeout 40m ./test/...; } | go run ./test/count
+
+bench:
+	./test/setup
+	go run ./bench
+
+soak:
+	./test/setup
+	BARNABAS_SOAK=1 go test -json -race -p 1 -timeout 10h ./internal/... ./test/... | go run ./test/count
