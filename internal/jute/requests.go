@@ -206,3 +206,29 @@ func NewRequest(op Op) Record {
 	}
 	return nil
 }
+
+// NewResponse returns an empty record for an operation's response, or nil when
+// the operation has none or is not known.
+func NewResponse(op Op) Record {
+	switch op {
+	case OpCreate:
+		return new(CreateResponse)
+	case OpCreate2, OpCreateContainer, OpCreateTTL:
+		return new(Create2Response)
+	case OpExists, OpSetData, OpSetACL:
+		return new(StatResponse)
+	case OpGetData:
+		return new(GetDataResponse)
+	case OpGetACL:
+		return new(GetACLResponse)
+	case OpGetChildren:
+		return new(GetChildrenResponse)
+	case OpGetChildren2:
+		return new(GetChildren2Response)
+	case OpSync:
+		return new(SyncResponse)
+	case OpMulti, OpMultiRead:
+		return new(MultiResponse)
+	}
+	return nil
+}
