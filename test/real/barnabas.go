@@ -7,9 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
+
+var built atomic.Bool
 
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "barnabas-bin-")
@@ -28,6 +31,7 @@ var binary = sync.OnceValues(func() (string, error) {
 // once a test run.
 func Binary(t testing.TB) string {
 	t.Helper()
+	built.Store(true)
 	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
@@ -35,11 +39,16 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// Cleanup removes the binary; a TestMain calls it at its end.
-func Cleanup() {
-	if path, err := binary(); err == nil {
-		os.RemoveAll(filepath.Dir(path))
+// Main is a TestMain's body: it runs the tests and removes the binary that they
+// built.
+func Main(m *testing.M) {
+	code := m.Run()
+	if built.Load() {
+		if path, err := binary(); err == nil {
+			os.RemoveAll(filepath.Dir(path))
+		}
 	}
+	os.Exit(code)
 }
 
 // BarnabasBroker is a running barnabas broker.
