@@ -1,0 +1,63 @@
+// Package storage keeps the partitions of a broker in Kafka's own folders and
+// files, so that Apache Kafka can open what this package wrote and the other
+// way round.
+//
+// # What it owns
+//
+// A [Manager] owns the log directories: their locks, meta.properties, the
+// checkpoints, and one [Log] for each partition. A Log owns a partition's
+// folder: its segments with their indexes, the producer state, the leader
+// epochs, and what offsets mean. The bytes of each kind of file are drawn in
+// docs/formats and beside their codecs here:
+//
+//	<log dir>/.lock                                     held while the directory is in use
+//	<log dir>/meta.properties                           which broker of which cluster this is
+//	<log dir>/.kafka_cleanshutdown                      present after a clean stop only
+//	<log dir>/.barnabas_boot_id                         the machine's boot id of the last start
+//	<log dir>/replication-offset-checkpoint             high watermarks
+//	<log dir>/recovery-point-offset-checkpoint          up to where each log is on the disk
+//	<log dir>/log-start-offset-checkpoint               starts raised by DeleteRecords
+//	<log dir>/topic-P/00000000000000000000.log          batches, as clients sent them
+//	<log dir>/topic-P/00000000000000000000.index        offset -> position, sparse
+//	<log dir>/topic-P/00000000000000000000.timeindex    time -> offset, sparse
+//	<log dir>/topic-P/00000000000000000000.txnindex     aborted transactions
+//	<log dir>/topic-P/00000000000000000000.snapshot     producers up to this offset
+//	<log dir>/topic-P/leader-epoch-checkpoint           epoch -> first offset
+//	<log dir>/topic-P/partition.metadata                the topic's id
+//	<log dir>/topic-P.<32 hex digits>-delete            a partition on its way out
+//
+// # What it refuses
+//
+// It does not validate or convert records (package record does, before), knows
+// nothing of replicas, and decides no high watermark: it is told. It does not
+// compact yet: a log whose cleanup.policy lacks "delete" keeps its records.
+//
+// # Locks
+//
+// Log.mu is the append lock. It is held over one write to the page cache and
+// never over a sync, a roll, an open or a read; who needs those marks the log as
+// busy under the lock, works, and takes the lock again. Readers take no lock:
+// they use the published list of segments and the published tail (end offset and
+// position). Log.loadMu orders the first loading of a log. Manager.mu guards the
+// table of logs; it is held over no I/O. Order: Manager.mu, Log.loadMu, Log.mu,
+// then the leaves (epochs, file cache), which call nothing.
+//
+// # Invariants
+//
+//  1. Offsets of a log only grow, and a batch is published to readers after all
+//     of its bytes are in the page cache.
+//  2. A failed or short write is cut back before the next append; when that
+//     fails too, the directory goes offline.
+//  3. A failed sync takes the directory offline; nothing in it is synced again.
+//  4. The recovery point never passes what was synced, with the epochs and
+//     indexes that go with it.
+//  5. Below the recovery point nothing is ever cut. Above it the log is cut at
+//     the first bad batch, and what was cut is kept aside in a file.
+//  6. .kafka_cleanshutdown is removed before any log is loaded, and written only
+//     by a clean stop after a good start.
+//  7. Indexes are hints: a lookup that does not land on a batch rebuilds them.
+//  8. A slice that was handed out stays readable until it is released, also when
+//     its segment is deleted.
+//  9. Start-up cost after a clean stop does not grow with what is stored: a log
+//     is loaded when it is first used.
+package storage
