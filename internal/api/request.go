@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"barnabas/internal/storage"
 	"barnabas/internal/wire"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -32,17 +33,11 @@ type Conn struct {
 	SoftwareName, SoftwareVersion string
 }
 
-// Insert is a run of file bytes that is sent in the middle of an answer.
+// Insert is a run of file bytes that is sent in the middle of an answer. The
+// server sends it without copying where it can, then releases it.
 type Insert struct {
-	At     int // how many bytes of W come before
-	Source Source
-}
-
-// Source is a run of bytes in a file (*storage.Slice). The server sends it
-// without copying where it can, then releases it.
-type Source interface {
-	Len() int
-	Release()
+	At    int // how many bytes of W come before
+	Slice storage.Slice
 }
 
 // Request is one request of a client and the place of its answer.
@@ -61,8 +56,14 @@ type Request struct {
 	Outcome Outcome
 	Reason  error // why the connection closes; logged once
 
-	Finish func(*Request) // the server's: takes the finished request
-	Frame  func(*Request) // the server's: takes the frame's memory back early; may be nil
+	// Cancel, when a handler sets it before it returns with the request still
+	// pending, is called once when the connection is gone or the server stops
+	// while the request still waits. It makes the request end soon.
+	Cancel func()
+
+	Finish func(*Request)                 // the server's: takes the finished request
+	Frame  func(*Request)                 // the server's: takes the frame's memory back early; may be nil
+	Resume func(*Request, func(*Request)) // the server's: see Later; may be nil
 }
 
 // Done sends what W and Inserts hold.
@@ -82,9 +83,22 @@ func (q *Request) end(o Outcome) {
 	q.Finish(q)
 }
 
-// InsertSource puts file bytes at this point of the answer.
-func (q *Request) InsertSource(s Source) {
-	q.Inserts = append(q.Inserts, Insert{At: len(q.W.B), Source: s})
+// Later has f called on the goroutine that writes this connection's answers,
+// so that whoever ends a wait (another connection's append, a timer) spends no
+// time on the answer. f must end the request.
+func (q *Request) Later(f func(*Request)) {
+	if q.Resume == nil {
+		f(q)
+		return
+	}
+	q.Resume(q, f)
+}
+
+// InsertSlice puts file bytes at this point of the answer.
+func (q *Request) InsertSlice(s storage.Slice) {
+	if s.Len > 0 {
+		q.Inserts = append(q.Inserts, Insert{At: len(q.W.B), Slice: s})
+	}
 }
 
 // Reply sends a kmsg response at the request's version.
@@ -100,10 +114,15 @@ func (q *Request) Reply(r kmsg.Response) {
 func (q *Request) Decode(r kmsg.Request) bool {
 	r.SetVersion(q.Version)
 	if err := r.ReadFrom(q.Body); err != nil {
-		q.Fail(fmt.Errorf("%s v%d: %w", kmsg.NameForKey(q.Key), q.Version, wire.ErrMalformed))
+		q.malformed()
 		return false
 	}
 	return true
+}
+
+// malformed ends a request whose body is not what its key and version say.
+func (q *Request) malformed() {
+	q.Fail(fmt.Errorf("%s v%d: %w", kmsg.NameForKey(q.Key), q.Version, wire.ErrMalformed))
 }
 
 // ReleaseFrame gives the frame's memory back before the request is finished.
