@@ -1,0 +1,58 @@
+package controller
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"barnabas/internal/config"
+	"barnabas/internal/wire"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Target is one broker as the controller talks to it. A call returns when the
+// broker has answered; an error means that no answer came, and the same request
+// is sent again. Requests have their version set (it follows the inter-broker
+// protocol version, there is no negotiation) and are shared between brokers:
+// an implementation reads them and never changes them, nor what they point to.
+type Target interface {
+	LeaderAndISR(context.Context, *kmsg.LeaderAndISRRequest) (*kmsg.LeaderAndISRResponse, error)
+	UpdateMetadata(context.Context, *kmsg.UpdateMetadataRequest) (*kmsg.UpdateMetadataResponse, error)
+	StopReplica(context.Context, *kmsg.StopReplicaRequest) (*kmsg.StopReplicaResponse, error)
+}
+
+// Endpoint is a listener of a broker as its registration tells it.
+type Endpoint struct {
+	Listener         string
+	SecurityProtocol string // PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL
+	Host             string
+	Port             int32
+}
+
+// Options are the arguments of New. All fields without "optional" are needed.
+type Options struct {
+	BrokerID int32
+	IBP      config.IBP
+
+	// InterBrokerListener is the listener whose endpoints go into the live
+	// leaders of LeaderAndIsr and are dialled by Targets.
+	InterBrokerListener string
+
+	// Targets makes the way to a broker, when it registers. The broker with
+	// BrokerID is this process.
+	Targets func(brokerID int32, endpoints []Endpoint) Target
+
+	DeleteTopicEnable        bool                // delete.topic.enable
+	UncleanElectionEnable    bool                // unclean.leader.election.enable at start
+	AutoRebalanceEnable      bool                // auto.leader.rebalance.enable
+	ImbalancePercentage      int                 // leader.imbalance.per.broker.percentage
+	ImbalanceCheckInterval   time.Duration       // leader.imbalance.check.interval.seconds
+	SetACL                   bool                // zookeeper.set.acl
+	Ours                     func(id int32) bool // optional: whether a live broker is known to be Barnabas; this one always is
+	Now                      func() time.Time    // optional
+	NewTopicID               func() wire.UUID    // optional: wire.NewUUID
+	Logger                   *slog.Logger        // optional
+	MaxOpsPerMulti, MaxBytes int                 // optional: bounds of one multi, 400 and 512 KiB
+	OnActive                 func(active bool)   // optional: called from the controller's goroutine; must not block
+}
