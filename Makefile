@@ -31,7 +31,7 @@ test:
 
 bench:
 	./test/setup
-	go run ./bench
+	go test -count=1 -timeout 2h ./bench -v
 
 soak:
 	./test/setup

@@ -26,14 +26,19 @@ func Jars(t testing.TB, version string) string {
 // quickly starting JVM. Extra JVM flags go first in args, up to "--".
 func Java(t testing.TB, version, class string, args ...string) *exec.Cmd {
 	t.Helper()
-	jvm := []string{"-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", log4j(t)}
+	small := []string{"-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"}
 	for i, a := range args {
 		if a == "--" {
-			jvm, args = append(jvm, args[:i]...), args[i+1:]
+			small, args = append(small, args[:i]...), args[i+1:]
 			break
 		}
 	}
-	jvm = append(jvm, "-cp", Jars(t, version)+"/*", class)
+	return java(t, small, version, class, args...)
+}
+
+func java(t testing.TB, jvm []string, version, class string, args ...string) *exec.Cmd {
+	t.Helper()
+	jvm = append(jvm, log4j(t), "-cp", Jars(t, version)+"/*", class)
 	return exec.Command("java", append(jvm, args...)...)
 }
 
@@ -115,6 +120,19 @@ type KafkaBroker struct {
 // properties come as name=value and replace the defaults.
 func Kafka(t testing.TB, version string, id int, zookeeper string, properties ...string) *KafkaBroker {
 	t.Helper()
+	return kafka(t, []string{"-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}, version, id, zookeeper, properties...)
+}
+
+// KafkaFullSize is Kafka with the heap and collector of Kafka's own start
+// script, and the compiler that a server runs with: for measuring.
+func KafkaFullSize(t testing.TB, version string, id int, zookeeper string, properties ...string) *KafkaBroker {
+	t.Helper()
+	return kafka(t, []string{"-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
+		"-XX:+ExplicitGCInvokesConcurrent"}, version, id, zookeeper, properties...)
+}
+
+func kafka(t testing.TB, jvm []string, version string, id int, zookeeper string, properties ...string) *KafkaBroker {
+	t.Helper()
 	dir := t.TempDir()
 	port := FreePort(t)
 	b := &KafkaBroker{Addr: "127.0.0.1:" + port, Dir: filepath.Join(dir, "data")}
@@ -125,7 +143,7 @@ func Kafka(t testing.TB, version string, id int, zookeeper string, properties ..
 	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	b.Process = Start(t, fmt.Sprintf("kafka-%s-%d", version, id), Java(t, version, "kafka.Kafka", "-Xmx512m", "--", file))
+	b.Process = Start(t, fmt.Sprintf("kafka-%s-%d", version, id), java(t, jvm, version, "kafka.Kafka", file))
 	b.UntilRunning(2*time.Minute, "started", func() bool {
 		return strings.Contains(b.Output(), "started (kafka.server.KafkaServer)") && answers(b.Addr)
 	})
