@@ -10,7 +10,13 @@ package record
 // [Batch.Check]). What is wrong is an [Error]. Nothing is allocated for a
 // record.
 func (b Batch) Each(limit int, f func(*Record) error) error {
-	return b.each(limit, f)
+	if err := b.checkSize(); err != nil {
+		return err
+	}
+	if b.Magic() < 2 {
+		return b.eachLegacy(limit, f)
+	}
+	return b.eachV2(limit, f)
 }
 
 // Each calls f for each record of each whole entry of the set, with the entry.
@@ -22,7 +28,10 @@ func Each(set []byte, limit int, f func(Batch, *Record) error) error {
 	call := func(r *Record) error { return f(b, r) }
 	for s.Next() {
 		b = s.Batch()
-		if err := b.each(limit, call); err != nil {
+		if err := b.Each(limit, call); err != nil {
+			if e, ok := err.(*Error); ok {
+				e.Position = s.Position()
+			}
 			return err
 		}
 	}
@@ -30,4 +39,117 @@ func Each(set []byte, limit int, f func(Batch, *Record) error) error {
 		return err
 	}
 	return nil
+}
+
+func (b Batch) eachV2(limit int, f func(*Record) error) error {
+	p := []byte(b[BatchHeaderSize:])
+	if c := b.Codec(); c != None {
+		s := getScratch()
+		defer s.release()
+		var err error
+		if p, err = s.decompress(c, 2, p, limit); err != nil {
+			return err
+		}
+	}
+	count := b.Count()
+	if count < 0 {
+		return invalid("record count %d is negative", count)
+	}
+	baseOffset, baseTimestamp, baseSequence := b.BaseOffset(), b.BaseTimestamp(), b.BaseSequence()
+	appendTime := b.TimestampType() == LogAppendTime
+	r := new(Record)
+	at := 0
+	for i := int32(0); i < count; i++ {
+		timestampDelta, offsetDelta, next := parseV2(p, at, r)
+		if next < 0 {
+			return badRecord(p, at, i)
+		}
+		at = next
+		r.Offset = baseOffset + int64(offsetDelta)
+		r.Timestamp = baseTimestamp + timestampDelta
+		if appendTime {
+			r.Timestamp = b.MaxTimestamp()
+		}
+		r.Sequence = NoSequence
+		if baseSequence >= 0 {
+			r.Sequence = AddSequence(baseSequence, offsetDelta)
+		}
+		if err := f(r); err != nil {
+			return err
+		}
+	}
+	if at != len(p) {
+		return invalid("batch has %d bytes after its %d records", len(p)-at, count)
+	}
+	return nil
+}
+
+// parseV2 reads the record at p[at:] into r, all but offset, timestamp and
+// sequence, and returns its deltas and where it ends, or -1 if it is not well
+// formed.
+func parseV2(p []byte, at int, r *Record) (timestampDelta int64, offsetDelta int32, next int) {
+	n, q := varint(p, at)
+	if q < 0 || n < 0 || int(n) > len(p)-q {
+		return 0, 0, -1
+	}
+	next = q + int(n)
+	p = p[:next]
+	timestampDelta, q = varlong(p, q+1) // after the attributes
+	if q < 0 {
+		return 0, 0, -1
+	}
+	if offsetDelta, q = varint(p, q); q < 0 {
+		return 0, 0, -1
+	}
+	if r.Key, q = varbytes(p, q); q < 0 {
+		return 0, 0, -1
+	}
+	if r.Value, q = varbytes(p, q); q < 0 {
+		return 0, 0, -1
+	}
+	if n, q = varint(p, q); q < 0 || n < 0 || int(n) > next-q {
+		return 0, 0, -1
+	}
+	r.Headers = Headers{count: int(n), raw: p[q:]}
+	if checkHeaders(p, q, n) != next {
+		return 0, 0, -1
+	}
+	return timestampDelta, offsetDelta, next
+}
+
+// varbytes reads a length and that many bytes; a negative length is null.
+func varbytes(p []byte, at int) ([]byte, int) {
+	n, q := varint(p, at)
+	if q < 0 || int(n) > len(p)-q {
+		return nil, -1
+	}
+	if n < 0 {
+		return nil, q
+	}
+	end := q + int(n)
+	return p[q:end:end], end
+}
+
+// checkHeaders returns where n headers that begin at p[at:] end, or -1 if they
+// do not.
+func checkHeaders(p []byte, at int, n int32) int {
+	for ; n > 0; n-- {
+		k, q := varint(p, at)
+		if q < 0 || k < 0 || int(k) > len(p)-q {
+			return -1
+		}
+		v, q := varint(p, q+int(k))
+		if q < 0 || int(v) > len(p)-q {
+			return -1
+		}
+		at = q + int(max(v, 0))
+	}
+	return at
+}
+
+func badRecord(p []byte, at int, index int32) error {
+	if n, q := varint(p, at); q < 0 || n >= 0 && int(n) > len(p)-q {
+		return invalid("record %d goes beyond the end of its batch", index)
+	}
+	return invalid("record %d has lengths that don't fit together", index)
 }

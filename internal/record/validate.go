@@ -1,5 +1,12 @@
 package record
 
+import (
+	"fmt"
+	"math"
+
+	"barnabas/internal/wire"
+)
+
 // Origin is who appends (Kafka's AppendOrigin).
 type Origin int8
 
@@ -73,10 +80,328 @@ type Validated struct {
 }
 
 // Validate checks a set as the leader of a partition does before it appends it
-// (Kafka's LogValidator and UnifiedLog.analyzeAndValidateRecords, with v2 as
-// the format of the log). It may change set in place: timestamp type and
-// maximum timestamp, with the CRC, and the header that AssignOffsets changes
-// later. The error is an [Error]; set has no use then.
+// (Kafka's LogValidator and UnifiedLog.analyzeAndValidateRecords, and
+// ProduceRequest.validateRecords; the format of the log is v2). It may change
+// set in place: timestamp type and maximum timestamp, with the CRC. The error
+// is an [Error]; set has no use then.
+//
+// A batch of v2 that is stored as it came costs no allocation (invariant 2).
 func Validate(set []byte, o ValidateOptions) (Validated, error) {
-	return validate(set, &o)
+	first, n, source, err := scan(set, &o)
+	if err != nil {
+		return Validated{}, err
+	}
+	switch {
+	case n == 0:
+		return Validated{MaxTimestamp: NoTimestamp, MaxTimestampDelta: -1, LogAppendTime: NoTimestamp,
+			ProducerID: NoProducerID, ProducerEpoch: NoProducerEpoch,
+			BaseSequence: NoSequence, LastSequence: NoSequence}, nil
+	case n > 1 && (first.Magic() >= 2 || source != None):
+		return Validated{}, invalid("a compressed or v2 set has more than one batch")
+	case first.Magic() >= 2:
+		return validateV2(first, &o)
+	}
+	return validateLegacy(set, source, o)
+}
+
+// scan checks the entries of a set as far as their headers and their checksums
+// go. It returns the first, how many there are, and the codec of the last that
+// is compressed.
+func scan(set []byte, o *ValidateOptions) (first Batch, n int, source Codec, err error) {
+	s := Split(set)
+	for s.Next() {
+		b := s.Batch()
+		n++
+		if n == 1 {
+			first = b
+		}
+		if err := checkEntry(b, first, n, o); err != nil {
+			err.Position = s.Position()
+			return nil, 0, None, err
+		}
+		if c := b.Codec(); c != None {
+			source = c
+		}
+	}
+	if err := s.Err(); err != nil && err != ErrTorn {
+		return nil, 0, None, err
+	}
+	if n == 0 && o.Version >= 3 {
+		return nil, 0, None, invalid("Produce v%d needs one batch for each partition, this has none", o.Version)
+	}
+	return first, n, source, nil
+}
+
+// checkEntry checks entry number n of a set, in the order in which Kafka does.
+func checkEntry(b, first Batch, n int, o *ValidateOptions) *Error {
+	if o.Version >= 3 {
+		if b.Magic() != 2 {
+			return invalid("Produce v%d needs format v2, this is v%d", o.Version, b.Magic())
+		}
+		if n > 1 {
+			return invalid("Produce v%d needs one batch for each partition, this has more", o.Version)
+		}
+	}
+	if b.Codec() == Zstd && o.Version < 7 {
+		return &Error{Code: wire.UnsupportedCompressionType,
+			Message: fmt.Sprintf("zstd needs Produce v7, this is v%d", o.Version)}
+	}
+	if o.Origin == OriginClient && b.Magic() >= 2 && b.BaseOffset() != 0 {
+		return invalid("base offset of the batch is %d, it should be 0", b.BaseOffset())
+	}
+	if o.MaxBatchBytes > 0 && len(b) > o.MaxBatchBytes {
+		return tooLarge(len(b), o)
+	}
+	if err := b.Check(); err != nil {
+		return err.(*Error)
+	}
+	if b.Magic() != first.Magic() {
+		return invalid("magic %d of a batch differs from the first one's, %d", b.Magic(), first.Magic())
+	}
+	return nil
+}
+
+func tooLarge(size int, o *ValidateOptions) *Error {
+	return &Error{Code: wire.MessageTooLarge,
+		Message: fmt.Sprintf("batch of %d bytes exceeds the maximum of %d", size, o.MaxBatchBytes)}
+}
+
+// checkHeader checks the header of a v2 batch against itself.
+func checkHeader(b Batch, o *ValidateOptions) *Error {
+	count, delta := b.Count(), b.LastOffsetDelta()
+	switch {
+	case delta < 0:
+		return invalid("batch has the last offset delta %d", delta)
+	case count <= 0:
+		return invalid("batch has the record count %d", count)
+	case delta != count-1:
+		return invalid("last offset delta %d does not fit the record count %d", delta, count)
+	case o.MaxRecords > 0 && int(count) > o.MaxRecords:
+		return invalid("batch of %d records exceeds the maximum of %d", count, o.MaxRecords)
+	case !b.Codec().Known():
+		return invalid("unknown compression type %d", b.Codec())
+	}
+	if o.Origin == OriginClient {
+		if b.Control() {
+			return invalid("clients are not allowed to write control records")
+		}
+		if b.HasProducerID() && b.BaseSequence() < 0 {
+			return invalid("sequence number %d of producer id %d is not valid", b.BaseSequence(), b.ProducerID())
+		}
+	}
+	return nil
+}
+
+func validateV2(b Batch, o *ValidateOptions) (Validated, error) {
+	if err := checkHeader(b, o); err != nil {
+		return Validated{}, err
+	}
+	source := b.Codec()
+	records := []byte(b[BatchHeaderSize:])
+	if source != None {
+		s := getScratch()
+		defer s.release()
+		var err error
+		if records, err = s.decompress(source, 2, records, o.DecompressLimit); err != nil {
+			return Validated{}, err
+		}
+	}
+	w := newWalk(b.BaseTimestamp())
+	if o.TimestampType != LogAppendTime {
+		w.earliest, w.latest = o.bounds()
+	}
+	if err := w.run(records, b.Count()); err != nil {
+		return Validated{}, err
+	}
+	appendTimeSet := b.TimestampType() == LogAppendTime
+	if w.outOfBounds || appendTimeSet || w.nullKey && o.Compacted {
+		if err := rejected(b, records, o); err != nil {
+			return Validated{}, err
+		}
+	}
+	if appendTimeSet {
+		// Such a batch has one time for all its records.
+		w.maxTimestamp, w.maxDelta = b.MaxTimestamp(), 0
+	}
+
+	target := o.Codec
+	if target == ProducerCodec || source == None && b.Control() {
+		target = source
+	}
+	converted := int32(0)
+	aliases := true
+	if target != source {
+		var err error
+		if b, err = recompress(b, records, target, o); err != nil {
+			return Validated{}, err
+		}
+		converted, aliases = b.Count(), false
+	}
+	v := o.facts(b, w.maxTimestamp, w.maxDelta)
+	v.Aliases, v.Converted = aliases, converted
+	b.SetMaxTimestamp(o.TimestampType, v.MaxTimestamp)
+	return v, nil
+}
+
+// bounds returns the first and the last timestamp that are allowed.
+func (o *ValidateOptions) bounds() (earliest, latest int64) {
+	earliest, latest = o.Now-o.BeforeMaxMs, o.Now+o.AfterMaxMs
+	if latest < o.Now {
+		latest = math.MaxInt64
+	}
+	return earliest, latest
+}
+
+// facts returns the result for a batch that is stored.
+func (o *ValidateOptions) facts(b Batch, maxTimestamp int64, maxDelta int32) Validated {
+	v := Validated{
+		Set:               b,
+		Records:           b.Count(),
+		LastOffsetDelta:   b.LastOffsetDelta(),
+		MaxTimestamp:      maxTimestamp,
+		MaxTimestampDelta: maxDelta,
+		LogAppendTime:     NoTimestamp,
+		Codec:             b.Codec(),
+		ProducerID:        b.ProducerID(),
+		ProducerEpoch:     b.ProducerEpoch(),
+		BaseSequence:      b.BaseSequence(),
+		LastSequence:      b.LastSequence(),
+		Transactional:     b.Transactional(),
+		Control:           b.Control(),
+	}
+	if o.TimestampType == LogAppendTime {
+		v.MaxTimestamp, v.MaxTimestampDelta, v.LogAppendTime = o.Now, 0, o.Now
+	}
+	return v
+}
+
+// recompress returns the batch with its records, which are given decompressed,
+// under another codec. The records keep their bytes.
+func recompress(b Batch, records []byte, target Codec, o *ValidateOptions) (Batch, error) {
+	out := make([]byte, BatchHeaderSize, BatchHeaderSize+len(records)/2+64)
+	copy(out, b)
+	out, err := compress(out, target, o.Level, 2, records)
+	if err != nil {
+		return nil, err
+	}
+	if o.MaxBatchBytes > 0 && len(out) > o.MaxBatchBytes {
+		return nil, tooLarge(len(out), o)
+	}
+	n := Batch(out)
+	n.putI32(lengthAt, int32(len(out)-entryOverhead))
+	n.putI16(attributesAt, b.i16(attributesAt)&^codecMask|int16(target))
+	n.UpdateCRC()
+	return n, nil
+}
+
+// rejections collects the records of a batch that are not accepted.
+type rejections struct {
+	o         *ValidateOptions
+	batchType TimestampType
+	errors    []RecordError
+	total     int
+	timestamp bool // one of them for its timestamp
+}
+
+// check looks at one record, as LogValidator.validateRecord does.
+func (j *rejections) check(index int32, offset, timestamp int64, hasKey bool) {
+	switch {
+	case j.o.Compacted && !hasKey:
+		j.add(index, "a compacted topic does not accept a record without a key")
+	case j.o.TimestampType != LogAppendTime && timestamp != NoTimestamp:
+		earliest, latest := j.o.bounds()
+		if timestamp < earliest || timestamp > latest {
+			j.timestamp = true
+			j.add(index, "timestamp %d of the record with offset %d is out of range [%d, %d]",
+				timestamp, offset, earliest, latest)
+		}
+	case j.batchType == LogAppendTime:
+		j.timestamp = true
+		j.add(index, "a producer may not set the timestamp type LogAppendTime")
+	}
+}
+
+func (j *rejections) add(index int32, format string, args ...any) {
+	j.total++
+	if len(j.errors) < MaxRecordErrors {
+		j.errors = append(j.errors, RecordError{index, fmt.Sprintf(format, args...)})
+	}
+}
+
+func (j *rejections) err() error {
+	if j.total == 0 {
+		return nil
+	}
+	if j.timestamp {
+		return &Error{Code: wire.InvalidTimestamp, Records: j.errors,
+			Message: "one or more records have been rejected due to invalid timestamp"}
+	}
+	return &Error{Code: wire.InvalidRecord, Records: j.errors,
+		Message: fmt.Sprintf("one or more records have been rejected due to %d record errors in total, the first: %s",
+			j.total, j.errors[0].Message)}
+}
+
+// rejected looks at each record of a batch of which some may be not acceptable.
+func rejected(b Batch, records []byte, o *ValidateOptions) error {
+	j := rejections{o: o, batchType: b.TimestampType()}
+	var r Record
+	at := 0
+	for i := int32(0); i < b.Count(); i++ {
+		delta, _, next := parseV2(records, at, &r)
+		if next < 0 {
+			return badRecord(records, at, i)
+		}
+		at = next
+		timestamp := b.BaseTimestamp() + delta
+		if j.batchType == LogAppendTime {
+			timestamp = b.MaxTimestamp()
+		}
+		j.check(i, int64(i), timestamp, r.Key != nil)
+	}
+	return j.err()
+}
+
+// validateLegacy makes one v2 batch of the messages of a v0 or v1 set.
+func validateLegacy(set []byte, source Codec, o ValidateOptions) (Validated, error) {
+	options := BatchOptions{LeaderEpoch: NoLeaderEpoch, Codec: o.Codec, Level: o.Level}
+	if o.Codec == ProducerCodec {
+		options.Codec = source
+	}
+	if o.TimestampType == LogAppendTime {
+		options.AppendTime = o.Now
+	}
+	builder := NewBuilder(options)
+	s := Split(set)
+	for s.Next() {
+		b := s.Batch()
+		j := rejections{o: &o, batchType: b.TimestampType()}
+		index := int32(0)
+		err := b.Each(o.DecompressLimit, func(r *Record) error {
+			j.check(index, r.Offset, r.Timestamp, r.Key != nil)
+			index++
+			if o.MaxRecords > 0 && builder.Count() >= o.MaxRecords {
+				return invalid("set exceeds the maximum of %d records", o.MaxRecords)
+			}
+			if j.total == 0 {
+				builder.Append(r.Timestamp, r.Key, r.Value)
+			}
+			return nil
+		})
+		if err == nil {
+			err = j.err()
+		}
+		if err != nil {
+			return Validated{}, err
+		}
+	}
+	batch, err := builder.Build()
+	if err != nil {
+		return Validated{}, err
+	}
+	if o.MaxBatchBytes > 0 && len(batch) > o.MaxBatchBytes {
+		return Validated{}, tooLarge(len(batch), &o)
+	}
+	v := o.facts(batch, builder.maxTimestamp, builder.maxDelta)
+	v.Converted = v.Records
+	return v, nil
 }

@@ -11,6 +11,7 @@ func varint(p []byte, at int) (int32, int) {
 	return varintSlow(p, at)
 }
 
+//go:noinline
 func varintSlow(p []byte, at int) (int32, int) {
 	var u uint32
 	for shift := uint(0); shift <= 28; shift += 7 {
@@ -37,6 +38,7 @@ func varlong(p []byte, at int) (int64, int) {
 	return varlongSlow(p, at)
 }
 
+//go:noinline
 func varlongSlow(p []byte, at int) (int64, int) {
 	var u uint64
 	for shift := uint(0); shift <= 63; shift += 7 {
