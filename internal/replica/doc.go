@@ -1,0 +1,44 @@
+// Package replica holds the partitions that this broker has a replica of: who
+// leads, who is in sync, and up to where a partition is replicated.
+//
+// # What it owns
+//
+// A [Manager] owns the table of partitions and applies the controller's
+// LeaderAndIsr and StopReplica requests to it. A [Partition] owns its role, its
+// leader epoch, its ISR, its high watermark and the waits that hang on them:
+// produce requests with acks=all wait for the high watermark, fetch requests
+// for something new. The bytes belong to storage.Log.
+//
+// What decides (which ISR, which high watermark) has no lock, clock or I/O and
+// lies alone in isr.go; the rest applies it.
+//
+// # What it refuses
+//
+// It validates no records and knows no wire format but that of the controller's
+// requests. It polls nothing: a wait is woken by the append, the movement of
+// the high watermark or the change of role that ends it, or by its own timer.
+//
+// # Locks
+//
+// Manager.mu orders the controller's requests; they create and open logs under
+// it, which is its purpose (Kafka's replicaStateChangeLock). Lookups take no
+// lock. Partition.role is held shared over an append and exclusively over a
+// change of role, so that nothing is appended under an epoch that has ended: it
+// is, with the log's append lock, the exception to "no lock over I/O".
+// Partition.mu guards the replicas' progress, Partition.acks and Partition.subs
+// the waits. Order: Manager.mu, Partition.role, Partition.mu, then acks and
+// subs, which are leaves as far as this package goes: a [Subscriber] is called
+// under subs and takes no lock of this package.
+//
+// # Invariants
+//
+//  1. A leader's high watermark never goes back, and it is never beyond what
+//     every member of the maximal ISR has.
+//  2. A partition's leader epoch never goes back. A request of the controller
+//     with an older epoch changes nothing.
+//  3. Nothing is appended by a leader whose epoch has ended.
+//  4. Each wait ends exactly once. A wait that begins looks again after it has
+//     been entered, so that it misses no movement.
+//  5. The newest leader epoch is in the log's epochs before the first append
+//     under it, also when none comes.
+package replica

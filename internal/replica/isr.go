@@ -1,0 +1,151 @@
+package replica
+
+import (
+	"slices"
+	"time"
+)
+
+// follower is what a leader knows of another replica (Kafka's
+// cluster.Replica).
+type follower struct {
+	id          int32
+	end         int64 // its LEO, -1 while it has not fetched in this epoch
+	start       int64 // its log start offset
+	caughtUp    time.Time
+	fetched     time.Time // when it last fetched
+	endAtFetch  int64     // the leader's LEO then
+	brokerEpoch int64     // -1: not told
+}
+
+// isrState decides, on the leader, which replicas are in sync and where the
+// high watermark is (Kafka's Partition and PartitionState). It has no lock of
+// its own and asks no clock.
+type isrState struct {
+	local     int32
+	followers []follower // the other replicas of the assignment
+	committed []int32    // the ISR that the controller or ZooKeeper knows
+	pending   []int32    // the ISR that was asked for; nil when nothing is
+	min       int32      // min.insync.replicas
+}
+
+// reset begins a leader epoch. Members of the ISR count as caught up now, so
+// that they get the time of replica.lag.time.max.ms to fetch.
+func (s *isrState) reset(local int32, replicas, isr []int32, minISR int32, now time.Time) {
+	*s = isrState{local: local, committed: slices.Clone(isr), min: minISR}
+	for _, id := range replicas {
+		if id == local {
+			continue
+		}
+		f := follower{id: id, end: -1, start: -1, endAtFetch: -1, brokerEpoch: -1}
+		if slices.Contains(isr, id) {
+			f.caughtUp = now
+		}
+		s.followers = append(s.followers, f)
+	}
+}
+
+// minISR returns min.insync.replicas, no larger than the assignment is.
+func (s *isrState) minISR() int { return min(int(s.min), len(s.followers)+1) }
+
+// underMin tells whether acks=all must be refused.
+func (s *isrState) underMin() bool { return len(s.committed) < s.minISR() }
+
+// solo tells whether the high watermark is simply the leader's own end.
+func (s *isrState) solo() bool {
+	return len(s.followers) == 0 && len(s.committed) == 1 && s.pending == nil
+}
+
+// inMaximal tells whether a replica is in the ISR or being added to it. A
+// pending shrink does not count: until it is committed, another leader may
+// still be elected among the larger set.
+func (s *isrState) inMaximal(id int32) bool {
+	return slices.Contains(s.committed, id) || slices.Contains(s.pending, id)
+}
+
+// highWatermark returns where the high watermark may go, never less than
+// current: the least end of the leader, of the maximal ISR, and of those that
+// are caught up without being in it yet, so that a replica that comes back
+// does not wait for a watermark that runs away from it. With fewer in sync
+// than min.insync.replicas it stays (KAFKA-15583).
+func (s *isrState) highWatermark(leo, current int64, now time.Time, lag time.Duration) int64 {
+	if s.underMin() {
+		return current
+	}
+	hw := leo
+	for i := range s.followers {
+		f := &s.followers[i]
+		if s.inMaximal(f.id) || (f.end >= 0 && now.Sub(f.caughtUp) <= lag) {
+			hw = min(hw, f.end)
+		}
+	}
+	return max(hw, current)
+}
+
+// fetched notes a follower's fetch at an offset, while the leader's end was leo.
+func (s *isrState) fetched(id int32, offset, start, leo int64, now time.Time) bool {
+	for i := range s.followers {
+		f := &s.followers[i]
+		if f.id != id {
+			continue
+		}
+		if offset >= leo {
+			f.caughtUp = now
+		} else if f.endAtFetch >= 0 && offset >= f.endAtFetch && f.fetched.After(f.caughtUp) {
+			f.caughtUp = f.fetched
+		}
+		f.end, f.start, f.fetched, f.endAtFetch = offset, start, now, leo
+		return true
+	}
+	return false
+}
+
+// toExpand tells whether a follower may join the ISR: it has all that is
+// committed and the start of this leader epoch, and no change is under way.
+func (s *isrState) toExpand(id int32, hw, epochStart int64) bool {
+	if s.pending != nil || s.inMaximal(id) {
+		return false
+	}
+	for i := range s.followers {
+		if f := &s.followers[i]; f.id == id {
+			return f.end >= hw && f.end >= epochStart
+		}
+	}
+	return false
+}
+
+// toShrink returns the members of the ISR that have fallen behind for longer
+// than replica.lag.time.max.ms.
+func (s *isrState) toShrink(leo int64, now time.Time, lag time.Duration) []int32 {
+	if s.pending != nil {
+		return nil
+	}
+	var out []int32
+	for i := range s.followers {
+		f := &s.followers[i]
+		if slices.Contains(s.committed, f.id) && f.end != leo && now.Sub(f.caughtUp) > lag {
+			out = append(out, f.id)
+		}
+	}
+	return out
+}
+
+// afterAppend judges a produce request that waits for offset (exclusive).
+func (s *isrState) afterAppend(hw, offset int64) ackState {
+	switch {
+	case hw < offset:
+		return ackWaits
+	case s.underMin():
+		return ackTooFew
+	default:
+		return ackDone
+	}
+}
+
+// ackState is where a produce request with acks=all stands.
+type ackState int8
+
+const (
+	ackWaits  ackState = iota
+	ackDone            // replicated
+	ackTooFew          // replicated, but the ISR is below min.insync.replicas now
+)

@@ -1,0 +1,290 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"barnabas/internal/api"
+	"barnabas/internal/wire"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+const (
+	// maxUnanswered requests and maxUnansweredBytes of frames and answers may be
+	// under way on a connection before reading it stops.
+	maxUnanswered      = 64
+	maxUnansweredBytes = 4 << 20
+)
+
+var (
+	errUnsupported = errors.New("API key or version is not supported")
+	errDone        = errors.New("connection has ended")
+	errAskedToStop = errors.New("server is stopping")
+)
+
+// conn is one connection.
+type conn struct {
+	s        *Server
+	listener *Listener
+	nc       net.Conn
+	info     api.Conn
+	out      sender
+	in       frameReader
+	clientID string       // of the last request: most clients have one for ever
+	active   atomic.Int64 // unix nanoseconds of the last request
+
+	room chan struct{} // tells the reader that the queue got shorter
+	wake chan struct{} // tells the writer that it has the turn, or to end
+
+	mu struct {
+		sync.Mutex
+		first, last *request // unanswered requests in order
+		n           int
+		bytes       int    // of their frames and answers
+		tasks       []task // waits that ended, to be continued by whoever writes
+		turn        turn   // who may write
+		writer      bool   // the writing goroutine exists
+		closing     bool   // nothing is written any more
+	}
+}
+
+// turn is who holds the right to write.
+type turn int8
+
+const (
+	nobody turn = iota
+	reader
+	writer
+)
+
+type task struct {
+	r *request
+	f func(*api.Request)
+}
+
+func newConn(s *Server, l *Listener, nc net.Conn, host string) *conn {
+	c := &conn{s: s, listener: l, nc: nc, room: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
+	c.info = api.Conn{ID: s.lastID.Add(1), Listener: l.Name, RemoteAddr: nc.RemoteAddr().String(), RemoteHost: host, Done: make(chan struct{})}
+	c.active.Store(time.Now().UnixNano())
+	c.in.c = c
+	c.out.init(nc, s)
+	return c
+}
+
+// serve reads and handles requests until the connection ends.
+func (c *conn) serve() {
+	err := c.loop()
+	// A client may have closed its side only after its last request; what waits
+	// is answered with what there is, what runs comes to its end.
+	c.complain(err)
+	c.finishUp()
+	c.shut()
+	close(c.info.Done)
+	c.cancelWaits()
+}
+
+func (c *conn) loop() error {
+	for {
+		if err := c.waitForRoom(); err != nil {
+			return err
+		}
+		f, err := c.in.next()
+		if err != nil {
+			return err
+		}
+		if err := c.handle(f); err != nil {
+			return err
+		}
+	}
+}
+
+// complain logs why a connection ends, unless it is what connections do.
+func (c *conn) complain(err error) {
+	if errors.Is(err, io.EOF) || errors.Is(err, errDone) || errors.Is(err, errAskedToStop) || errors.Is(err, errIdle) {
+		return
+	}
+	var op *net.OpError
+	if errors.As(err, &op) { // reset by the client, or closed by us
+		return
+	}
+	c.s.complaints.add(c.info.RemoteHost, time.Now(), "closing a connection", "client", c.info.RemoteAddr, "listener", c.info.Listener, "err", err)
+}
+
+// waitForRoom stops reading while too much is unanswered.
+func (c *conn) waitForRoom() error {
+	for {
+		c.mu.Lock()
+		closing, n, bytes := c.mu.closing, c.mu.n, c.mu.bytes
+		c.mu.Unlock()
+		if closing {
+			return errDone
+		}
+		if n < maxUnanswered && (bytes < maxUnansweredBytes || n == 0) {
+			return nil
+		}
+		select {
+		case <-c.room:
+		case <-c.s.stop:
+			return errAskedToStop
+		}
+	}
+}
+
+// finishUp waits until what is unanswered has been answered: for a while, or
+// until Close has no more time.
+func (c *conn) finishUp() {
+	c.cancelWaits()
+	limit := time.NewTimer(c.s.o.Stall)
+	defer limit.Stop()
+	for {
+		c.mu.Lock()
+		over := c.mu.closing || c.mu.n == 0
+		c.mu.Unlock()
+		if over {
+			return
+		}
+		select {
+		case <-c.room:
+		case <-limit.C:
+			return
+		case <-c.s.give:
+			return
+		}
+	}
+}
+
+// cancelWaits ends the waits of requests that are parked.
+func (c *conn) cancelWaits() {
+	var cancels []func()
+	c.mu.Lock()
+	for r := c.mu.first; r != nil; r = r.next {
+		if !r.done && !r.inside && r.Cancel != nil {
+			cancels = append(cancels, r.Cancel)
+			r.Cancel = nil
+		}
+	}
+	c.mu.Unlock()
+	for _, cancel := range cancels {
+		cancel()
+	}
+}
+
+// shut closes the connection and ends the writing goroutine. Requests that end
+// later are only tidied up.
+func (c *conn) shut() {
+	c.mu.Lock()
+	was := c.mu.closing
+	c.mu.closing = true
+	c.mu.Unlock()
+	if !was {
+		c.nc.Close()
+	}
+	poke(c.wake)
+	poke(c.room)
+	c.turnOver(nobody, false)
+}
+
+func poke(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// frame is a request as it was read.
+type frame struct {
+	buf   *buffer
+	size  int
+	claim claim
+	api   *api.API
+}
+
+// handle decodes the header and runs the handler.
+func (c *conn) handle(f frame) error {
+	r := c.s.getRequest(c)
+	r.frame, r.claim, r.reuse = f.buf, f.claim, f.api.Reuse
+	if f.claim.over {
+		c.s.budget.moveOverdraft(&r.claim)
+	}
+	r.Received = time.Now()
+	c.active.Store(r.Received.UnixNano())
+	if err := c.header(r, f.buf.b[:f.size]); err != nil {
+		r.recycle()
+		return err
+	}
+	if more := int64(f.api.Expansion) * int64(f.size); more > 0 && !c.s.budget.take(&r.claim, more, c.s.stop) {
+		r.recycle()
+		return errAskedToStop
+	}
+	r.W.B = append(r.W.B[:0], 0, 0, 0, 0)
+	r.W.B = wire.AppendResponseHeader(r.W.B, r.Header)
+	c.push(r, f.size)
+	c.run(f.api, r)
+	return c.settle(r)
+}
+
+// header reads the request's header and leaves the body.
+func (c *conn) header(r *request, b []byte) error {
+	in := wire.NewReader(b)
+	h := wire.Header{Key: in.Int16(), Version: in.Int16(), CorrelationID: in.Int32()}
+	first, ok := wire.FirstFlexible(h.Key)
+	h.Flexible = ok && h.Version >= first
+	if h.Key != int16(kmsg.ControlledShutdown) || h.Version != 0 { // which has no client id
+		id := in.NullableString(false)
+		if string(id) != c.clientID {
+			c.clientID = string(id)
+		}
+		h.ClientID = c.clientID
+		in.Tags(h.Flexible)
+	}
+	if in.Err() != nil {
+		return fmt.Errorf("request header of %s v%d: %w", kmsg.NameForKey(h.Key), h.Version, in.Err())
+	}
+	r.Header, r.Body = h, in.Rest()
+	return nil
+}
+
+// judge decides on a request before its body is read.
+func (c *conn) judge(key, version int16, size int) (*api.API, error) {
+	a := api.Lookup(key)
+	switch {
+	case a == nil || version < a.Min,
+		version > a.Max && key != int16(kmsg.ApiVersions): // whose handler answers in v0
+		return nil, fmt.Errorf("%w: key %d version %d", errUnsupported, key, version)
+	case a.MaxFrame > 0 && size > a.MaxFrame:
+		return nil, fmt.Errorf("%s request of %d bytes is larger than its limit of %d", a.Name, size, a.MaxFrame)
+	}
+	return a, nil
+}
+
+// run calls the handler. A panic costs the client its connection; the request
+// is not used again, since somebody may still hold it.
+func (c *conn) run(a *api.API, r *request) {
+	defer func() {
+		if p := recover(); p != nil {
+			c.panicked(p, a.Name, r)
+		}
+	}()
+	a.Handle(c.s.o.Broker, &r.Request)
+}
+
+func (c *conn) panicked(p any, what string, r *request) {
+	c.s.log().Error("a request handler panicked; its connection is closed", "api", what, "version", r.Version,
+		"client", c.info.RemoteAddr, "panic", p, "stack", string(debug.Stack()))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !r.done {
+		r.done, r.Outcome = true, api.CloseConn
+	}
+	r.lost = true
+}
+
+func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }

@@ -1,0 +1,12 @@
+//go:build !linux
+
+package server
+
+import "errors"
+
+// Elsewhere file bytes are copied: sendfile's interface differs on each system.
+const canSendfile = false
+
+func (s *sender) sendfile(uintptr, int64, int) error { return errors.ErrUnsupported }
+
+func (s *sender) cork(bool) {}
