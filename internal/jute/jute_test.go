@@ -160,7 +160,7 @@ func TestLengthsThatTheFrameCannotHoldAllocateNothing(t *testing.T) {
 		e.B = append(e.B, 1, 2, 3, 4)
 		for name, read := range map[string]func(*Decoder){
 			"buffer": func(d *Decoder) { d.Buffer() }, "string": func(d *Decoder) { _ = d.String() },
-			"strings": func(d *Decoder) { d.Strings() }, "acls": func(d *Decoder) { decodeACLs(d) },
+			"strings": func(d *Decoder) { d.Strings() }, "acls": func(d *Decoder) { d.ACLs() },
 		} {
 			d := Decoder{}
 			allocated := testing.AllocsPerRun(1, func() {

@@ -58,7 +58,8 @@ type ID struct{ Scheme, ID string }
 // WorldACL lets everybody do everything (ZooDefs.Ids.OPEN_ACL_UNSAFE).
 func WorldACL() []ACL { return []ACL{{PermAll, ID{"world", "anyone"}}} }
 
-func encodeACLs(e *Encoder, acls []ACL) {
+// ACLs appends a vector of ACLs; nil is null.
+func (e *Encoder) ACLs(acls []ACL) {
 	if acls == nil {
 		e.Int(-1)
 		return
@@ -71,7 +72,8 @@ func encodeACLs(e *Encoder, acls []ACL) {
 	}
 }
 
-func decodeACLs(d *Decoder) []ACL {
+// ACLs reads a vector of ACLs; null is nil.
+func (d *Decoder) ACLs() []ACL {
 	n := d.Vector(12)
 	if n < 0 || d.err != nil {
 		return nil

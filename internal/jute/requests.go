@@ -45,12 +45,12 @@ type CreateRequest struct {
 func (r *CreateRequest) Encode(e *Encoder) {
 	e.String(r.Path)
 	e.Buffer(r.Data)
-	encodeACLs(e, r.ACL)
+	e.ACLs(r.ACL)
 	e.Int(int32(r.Mode))
 }
 
 func (r *CreateRequest) Decode(d *Decoder) {
-	*r = CreateRequest{d.String(), d.Buffer(), decodeACLs(d), CreateMode(d.Int())}
+	*r = CreateRequest{d.String(), d.Buffer(), d.ACLs(), CreateMode(d.Int())}
 }
 
 // CreateTTLRequest is the request of createTTL.
@@ -93,11 +93,11 @@ type SetACLRequest struct {
 
 func (r *SetACLRequest) Encode(e *Encoder) {
 	e.String(r.Path)
-	encodeACLs(e, r.ACL)
+	e.ACLs(r.ACL)
 	e.Int(r.Version)
 }
 
-func (r *SetACLRequest) Decode(d *Decoder) { *r = SetACLRequest{d.String(), decodeACLs(d), d.Int()} }
+func (r *SetACLRequest) Decode(d *Decoder) { *r = SetACLRequest{d.String(), d.ACLs(), d.Int()} }
 
 // CreateResponse answers create.
 type CreateResponse = PathRequest
@@ -170,12 +170,12 @@ type GetACLResponse struct {
 }
 
 func (r *GetACLResponse) Encode(e *Encoder) {
-	encodeACLs(e, r.ACL)
+	e.ACLs(r.ACL)
 	r.Stat.Encode(e)
 }
 
 func (r *GetACLResponse) Decode(d *Decoder) {
-	r.ACL = decodeACLs(d)
+	r.ACL = d.ACLs()
 	r.Stat.Decode(d)
 }
 
@@ -221,8 +221,10 @@ func NewResponse(op Op) Record {
 		return new(GetDataResponse)
 	case OpGetACL:
 		return new(GetACLResponse)
-	case OpGetChildren:
+	case OpGetChildren, OpGetEphemerals:
 		return new(GetChildrenResponse)
+	case OpGetAllChildrenNumber:
+		return new(CountResponse)
 	case OpGetChildren2:
 		return new(GetChildren2Response)
 	case OpSync:
@@ -232,3 +234,10 @@ func NewResponse(op Op) Record {
 	}
 	return nil
 }
+
+// CountResponse answers getAllChildrenNumber.
+type CountResponse struct{ Count int32 }
+
+func (r *CountResponse) Encode(e *Encoder) { e.Int(r.Count) }
+
+func (r *CountResponse) Decode(d *Decoder) { r.Count = d.Int() }

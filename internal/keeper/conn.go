@@ -1,0 +1,184 @@
+package keeper
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"barnabas/internal/jute"
+)
+
+const (
+	// maxOutstanding is how many requests of one connection may be without an
+	// answer before no more are read (ZooKeeper's globalOutstandingLimit).
+	maxOutstanding = 1000
+	// maxUnsent is how many bytes may wait for a client that does not read
+	// before no more of its requests are read.
+	maxUnsent = 1 << 20
+	// firstChunk is what a frame gets before its bytes arrive.
+	firstChunk = 16 << 10
+)
+
+// conn is one connection: a goroutine that reads and one that writes.
+type conn struct {
+	s      *Server
+	nc     net.Conn
+	addr   string
+	client *client       // guarded by s.mu
+	wake   chan struct{} // the writer has something to do; capacity 1
+	room   chan struct{} // the reader may go on; capacity 1
+	over   chan struct{} // the reader has ended
+}
+
+// errMalformed is a frame that ends its connection.
+var errMalformed = errors.New("keeper: malformed frame")
+
+func (c *conn) readLoop() {
+	err := c.read()
+	switch {
+	case err == nil, errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), errors.Is(err, io.ErrClosedPipe):
+	default:
+		c.s.o.Logger.Debug("keeper: connection ended", "from", c.addr, "err", err)
+	}
+	_ = c.nc.Close()
+	c.s.detach(c)
+	close(c.over)
+}
+
+// read handles the connection's frames until it ends.
+func (c *conn) read() error {
+	_ = c.nc.SetReadDeadline(time.Now().Add(c.s.o.HandshakeTimeout))
+	in := bufio.NewReaderSize(c.nc, 4096)
+	var buf []byte
+	length, err := c.readLength(in)
+	if err != nil {
+		return err
+	}
+	if word := wordOf(length); word != "" {
+		_ = c.nc.SetWriteDeadline(time.Now().Add(c.s.o.HandshakeTimeout))
+		_, err := io.WriteString(c.nc, c.s.word(word))
+		return err
+	}
+	if buf, err = c.readBody(in, buf, length); err != nil {
+		return err
+	}
+	var hello jute.ConnectRequest
+	if err := jute.Unmarshal(buf, &hello); err != nil {
+		return fmt.Errorf("%w: connect request of %d bytes", errMalformed, length)
+	}
+	_ = c.nc.SetReadDeadline(time.Time{})
+	c.s.step(func(core *core, now time.Time) { core.connect(c.client, &hello, now) })
+	notify(c.s.timer)
+	for {
+		if length, err = c.readLength(in); err != nil {
+			return err
+		}
+		if buf, err = c.readBody(in, buf, length); err != nil {
+			return err
+		}
+		if err := c.handle(buf); err != nil {
+			return err
+		}
+		if cap(buf) > firstChunk { // a large frame's buffer is not kept
+			buf = nil
+		}
+	}
+}
+
+func (c *conn) readLength(in *bufio.Reader) (uint32, error) {
+	p, err := in.Peek(4)
+	if err != nil {
+		return 0, err
+	}
+	length := binary.BigEndian.Uint32(p)
+	_, _ = in.Discard(4)
+	return length, nil
+}
+
+// readBody reads a frame into buf, growing it as the bytes arrive.
+func (c *conn) readBody(in *bufio.Reader, buf []byte, length uint32) ([]byte, error) {
+	if length > uint32(c.s.o.MaxBuffer) {
+		return nil, fmt.Errorf("%w: length %d, the limit is %d", errMalformed, int32(length), c.s.o.MaxBuffer)
+	}
+	buf = buf[:0]
+	for n := int(length); len(buf) < n; {
+		have := len(buf)
+		want := min(n, max(cap(buf), firstChunk, 2*have))
+		if want > cap(buf) {
+			buf = append(make([]byte, 0, want), buf...)
+		}
+		buf = buf[:want]
+		if _, err := io.ReadFull(in, buf[have:]); err != nil {
+			return nil, err
+		}
+	}
+	return buf, nil
+}
+
+// handle decodes one request and gives it to the core.
+func (c *conn) handle(frame []byte) error {
+	d := jute.NewDecoder(frame)
+	var h jute.RequestHeader
+	if h.Decode(d); d.Err() != nil {
+		return fmt.Errorf("%w: request header in %d bytes", errMalformed, len(frame))
+	}
+	body := jute.NewRequest(h.Op)
+	if body != nil {
+		body.Decode(d)
+	}
+	full := false
+	c.s.step(func(core *core, now time.Time) {
+		core.request(c.client, h, body, d.Err() != nil, now)
+		full = c.client.outstanding >= maxOutstanding || len(c.client.out) >= maxUnsent
+	})
+	for full {
+		select {
+		case <-c.room:
+		case <-c.s.done:
+			return ErrClosed
+		}
+		c.s.mu.Lock()
+		full = !c.client.closed && (c.client.outstanding >= maxOutstanding || len(c.client.out) >= maxUnsent)
+		c.s.mu.Unlock()
+	}
+	return nil
+}
+
+// writeLoop sends what the core queues, and closes the connection when the
+// core has said so.
+func (c *conn) writeLoop() {
+	var spare []byte
+	for {
+		select {
+		case <-c.wake:
+		case <-c.over:
+			return
+		}
+		c.s.mu.Lock()
+		out, closed := c.client.out, c.client.closed
+		c.client.out = spare[:0]
+		c.s.mu.Unlock()
+		if len(out) > 0 {
+			if _, err := c.nc.Write(out); err != nil {
+				closed = true
+			}
+		}
+		if closed {
+			_ = c.nc.Close()
+			c.s.mu.Lock()
+			c.client.closed = true // the reader waits for no room any more
+			c.s.mu.Unlock()
+			notify(c.room)
+			<-c.over
+			return
+		}
+		notify(c.room)
+		if spare = out; cap(spare) > maxUnsent {
+			spare = nil
+		}
+	}
+}

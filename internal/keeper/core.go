@@ -1,0 +1,304 @@
+package keeper
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"barnabas/internal/jute"
+)
+
+// core decides. It holds the committed tree, what is pending on top of it, the
+// sessions and the watches. It does no I/O, reads no clock and has no lock: the
+// Server calls it under its own, and passes the time.
+//
+// A write is prepared against the pending state (which sees all earlier
+// writes), waits in pending, is taken into a batch, and shows only when the
+// batch was committed: then the tree changes, watches fire and the reply goes
+// out, write by write in the order of their zxids.
+type core struct {
+	tick                   time.Duration
+	minTimeout, maxTimeout time.Duration
+	secret                 []byte // of the passwords
+
+	tree     *tree
+	lastZxid int64 // of the last transaction that shows
+
+	zxid     int64  // of the last transaction that was prepared
+	nextNode uint64 // id of the next record
+	overlay  map[string]pendingNode
+	undo     []undoEntry // filled while a multi is prepared
+	pending  []*txn      // prepared, not yet in a batch
+	flying   *batch      // being committed
+	save     *batch      // what the first batch must also bring to the disk
+	saved    bool        // the store knows the epoch of zxid
+	failed   bool        // a commit failed: no more writes
+
+	sessions    map[int64]*session
+	lastSession int64
+	expiry      expiryQueue
+
+	clients map[*client]struct{}
+	watches [watchKinds]map[string]map[*client]struct{}
+	dirty   []*client // have output since the last call of takeDirty
+
+	stats stats
+}
+
+// client is one connection as the core sees it. out and closed are filled by
+// the core and taken by the Server.
+type client struct {
+	session *session
+	timeout time.Duration // granted to this connection
+	auth    []jute.ID
+	watches [watchKinds]map[string]struct{}
+	old     bool // a client that knows no read-only flag
+
+	out         []byte // frames to send
+	closed      bool   // close the connection when out is sent
+	gone        bool   // the connection is no more
+	dirty       bool
+	outstanding int // requests without an answer
+}
+
+// pendingNode is the state of a path after all prepared writes.
+type pendingNode struct {
+	r        *record // nil: deleted
+	children int
+	zxid     int64 // the write that made it so
+}
+
+type undoEntry struct {
+	path string
+	was  pendingNode
+	had  bool
+}
+
+// newCore makes a core of what a store holds. seed is 32 random bytes, used
+// when the store is empty.
+func newCore(img image, seed []byte, o Options, now time.Time) (*core, error) {
+	c := &core{
+		tick: o.TickTime, minTimeout: o.MinSessionTimeout, maxTimeout: o.MaxSessionTimeout,
+		secret: img.secret, tree: newTree(), overlay: map[string]pendingNode{},
+		sessions: map[int64]*session{}, expiry: newExpiryQueue(o.TickTime), clients: map[*client]struct{}{},
+	}
+	for kind := range watchKinds {
+		c.watches[kind] = map[string]map[*client]struct{}{}
+	}
+	if len(img.records) == 0 {
+		c.secret = seed
+		img.records = firstRecords()
+		c.save = &batch{secret: seed, nodes: map[uint64]*record{}}
+		for _, r := range img.records {
+			c.save.nodes[r.id] = r
+		}
+	} else {
+		// Zxids of failed writes are answered without a commit. A new epoch,
+		// as after an election, is above all that were ever given out.
+		c.zxid = (img.zxid>>32 + 1) << 32
+	}
+	c.lastZxid = c.zxid
+	for _, r := range img.records {
+		parent, _, ok := parentOf(r.path)
+		if r.path != rootPath && (!ok || c.tree.nodes[parent] == nil) || c.tree.nodes[r.path] != nil {
+			return nil, fmt.Errorf("%w: node %d, %q: no parent, or twice", ErrCorrupt, r.id, r.path)
+		}
+		c.tree.put(r)
+		c.nextNode = r.id + 1
+	}
+	for _, path := range []string{rootPath, zookeeperPath, quotaPath, configPath} {
+		if c.tree.nodes[path] == nil {
+			return nil, fmt.Errorf("%w: no %s", ErrCorrupt, path)
+		}
+	}
+	c.lastSession = max(img.lastSession, firstSession(now)-1)
+	for id, timeout := range img.sessions {
+		s := &session{id: id, timeout: time.Duration(timeout) * time.Millisecond}
+		c.sessions[id] = s
+		c.lastSession = max(c.lastSession, id)
+		c.expiry.touch(s, now, s.timeout)
+	}
+	return c, nil
+}
+
+// password returns the password of a session: it needs no room in the store.
+func (c *core) password(id int64) []byte {
+	h := hmac.New(sha256.New, c.secret)
+	_ = binary.Write(h, binary.BigEndian, id)
+	return h.Sum(nil)[:jute.PasswordSize]
+}
+
+// node returns the pending state of a path: what a write is checked against.
+func (c *core) node(path string) (pendingNode, bool) {
+	if path == "" {
+		path = rootPath
+	}
+	if p, ok := c.overlay[path]; ok {
+		return p, p.r != nil
+	}
+	if n := c.tree.get(path); n != nil {
+		return pendingNode{r: n.record, children: len(n.children)}, true
+	}
+	return pendingNode{}, false
+}
+
+// setNode changes the pending state of a path.
+func (c *core) setNode(path string, p pendingNode) {
+	was, had := c.overlay[path]
+	c.undo = append(c.undo, undoEntry{path, was, had})
+	c.overlay[path] = p
+}
+
+// rollback takes back what setNode did since mark.
+func (c *core) rollback(mark int) {
+	for i := len(c.undo) - 1; i >= mark; i-- {
+		if u := c.undo[i]; u.had {
+			c.overlay[u.path] = u.was
+		} else {
+			delete(c.overlay, u.path)
+		}
+	}
+	c.undo = c.undo[:mark]
+}
+
+// takeBatch returns everything that is prepared, or nil. The caller commits it
+// and then calls committed or commitFailed.
+func (c *core) takeBatch() *batch {
+	if c.flying != nil || len(c.pending) == 0 {
+		return nil
+	}
+	b := &batch{txns: c.pending, zxid: c.zxid, nodes: map[uint64]*record{}, sessions: map[int64]int32{}}
+	c.pending = nil
+	for _, t := range b.txns {
+		b.durable = b.durable || t.zxid != 0 && !c.saved
+		if t.failed() {
+			continue
+		}
+		switch t.op {
+		case jute.OpCreateSession:
+			b.sessions[t.session.id] = int32(t.session.timeout / time.Millisecond)
+			b.lastSession = max(b.lastSession, t.session.id)
+			b.durable = true
+		case jute.OpCloseSession:
+			b.sessions[t.session.id] = 0
+			b.durable = true
+		}
+		for i := range t.steps {
+			for _, w := range t.steps[i].writes {
+				b.nodes[w.id] = w.r
+				b.durable = true
+			}
+		}
+	}
+	if b.durable && c.save != nil {
+		b.secret = c.save.secret
+		for id, r := range c.save.nodes {
+			if _, ok := b.nodes[id]; !ok {
+				b.nodes[id] = r
+			}
+		}
+	}
+	c.flying = b
+	return b
+}
+
+// committed makes a batch show: write by write, each followed by the reads
+// that its session had waiting behind it.
+func (c *core) committed(b *batch, now time.Time) {
+	c.flying = nil
+	if b.durable {
+		c.saved, c.save = true, nil
+	}
+	for _, t := range b.txns {
+		c.apply(t, now)
+		c.advance(t, now)
+	}
+}
+
+// advance takes t, which was just answered, off its session's queue, and
+// answers the reads behind it.
+func (c *core) advance(t *txn, now time.Time) {
+	q := t.session.queue[1:]
+	for len(q) > 0 && q[0].txn == nil {
+		c.answerRead(q[0], now)
+		q = q[1:]
+	}
+	if t.session.queue = q; len(q) == 0 {
+		t.session.queue = nil
+	}
+}
+
+// commitFailed gives up everything that is prepared: nobody can tell whether
+// the batch is on the disk, so its connections are closed without an answer,
+// as if the server had crashed. From now on writes are refused.
+func (c *core) commitFailed(b *batch, now time.Time) {
+	c.flying, c.failed = nil, true
+	for _, t := range append(b.txns, c.pending...) {
+		for _, r := range t.session.queue {
+			c.close(r.client)
+		}
+		t.session.queue = nil
+		switch t.op {
+		case jute.OpCreateSession:
+			c.removeSession(t.session)
+		case jute.OpCloseSession:
+			t.session.closing = false
+			c.expiry.touch(t.session, now, t.session.timeout)
+		}
+	}
+	c.pending = nil
+	clear(c.overlay)
+}
+
+// send queues a frame of records.
+func (c *core) send(cl *client, records ...jute.Record) {
+	if cl == nil || cl.gone || cl.closed {
+		return
+	}
+	e := jute.Encoder{B: cl.out}
+	start := e.BeginFrame()
+	for _, r := range records {
+		if r != nil {
+			r.Encode(&e)
+		}
+	}
+	e.EndFrame(start)
+	cl.out = e.B
+	c.stats.sent++
+	c.mark(cl)
+}
+
+// close asks for the end of a connection after what is queued for it.
+func (c *core) close(cl *client) {
+	if cl != nil && !cl.gone && !cl.closed {
+		cl.closed = true
+		c.mark(cl)
+	}
+}
+
+func (c *core) mark(cl *client) {
+	if !cl.dirty {
+		cl.dirty = true
+		c.dirty = append(c.dirty, cl)
+	}
+}
+
+// connected makes a connection known. addr is the peer's IP address.
+func (c *core) connected(addr string) *client {
+	cl := &client{auth: []jute.ID{{Scheme: "ip", ID: addr}}}
+	c.clients[cl] = struct{}{}
+	return cl
+}
+
+// disconnected forgets a connection and its watches. Its session lives on.
+func (c *core) disconnected(cl *client) {
+	cl.gone = true
+	cl.out = nil
+	delete(c.clients, cl)
+	c.unwatchAll(cl)
+	if cl.session != nil && cl.session.client == cl {
+		cl.session.client = nil
+	}
+}

@@ -1,0 +1,45 @@
+// Package keeper is the embedded ZooKeeper server: it speaks the protocol of
+// Apache ZooKeeper 3.8 to any client and keeps its tree in a bbolt file.
+//
+// It owns the tree of nodes, the sessions, the one-shot watches, the store and
+// the connections of its clients. It refuses to be an ensemble, to make
+// container and TTL nodes, persistent watches, and SASL. It knows nothing of
+// Kafka.
+//
+// # Parts
+//
+// The core decides and does nothing else: no I/O, clock, lock or goroutine. The
+// Server calls it under one lock and passes the time. A write is prepared by
+// the core against the pending state, waits for the goroutine that commits, is
+// committed with everything else that waited, and is then applied: the tree
+// changes, watches fire, the reply is queued.
+//
+// # Invariants
+//
+//  1. Reads, events and replies show committed state only. With a commit held
+//     back, nothing of its writes is visible.
+//  2. A write is checked against all writes before it, committed or not.
+//  3. The requests of a session are answered in their order: a read waits for
+//     the session's earlier writes, even those of an earlier connection.
+//  4. Events of a write are queued before its reply, and before anything that
+//     shows it.
+//  5. Each write takes a zxid, one that fails too, and so does the beginning
+//     and the end of a session. After a restart zxids go on in a new epoch, so
+//     none is given out twice although failed writes are not committed.
+//  6. Nothing is answered before its commit is on the disk. After a commit that
+//     failed, its connections are closed without an answer and all later
+//     writes are refused with ErrSystemError.
+//  7. Records never change once made; a write makes new ones.
+//  8. Sessions, with their ids and passwords, survive restarts and kills; they
+//     expire when nobody attaches to them again in their timeout.
+//
+// # Locks
+//
+// One: Server.mu, over the core and the output buffers. It is never held over
+// a commit, a read or a write.
+//
+// # On disk
+//
+// One bbolt file, keeper.db, in Options.Dir; see boltStore. The tree is read
+// into memory at Open.
+package keeper

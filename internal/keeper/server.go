@@ -1,0 +1,347 @@
+package keeper
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ErrClosed says that the Server was closed.
+var ErrClosed = errors.New("keeper: closed")
+
+// Options of a Server. The zero value of each field but Dir has a default.
+type Options struct {
+	Dir                  string        // of the store; "": nothing is kept (for tests)
+	TickTime             time.Duration // 2 s; sessions expire on ticks
+	MinSessionTimeout    time.Duration // 2 ticks
+	MaxSessionTimeout    time.Duration // 20 ticks
+	MaxClientConnections int           // of one address; 0: no limit
+	MaxBuffer            int           // bytes of a frame (jute.maxbuffer); 4 MiB, as Kafka's clients set it
+	HandshakeTimeout     time.Duration // 10 s for the first frame
+	Words                []string      // four-letter words that are served; ruok, srvr, mntr, isro
+	Logger               *slog.Logger
+	Now                  func() time.Time
+
+	store store // a test's own
+}
+
+func (o Options) withDefaults() (Options, error) {
+	set := func(d *time.Duration, v time.Duration) {
+		if *d == 0 {
+			*d = v
+		}
+	}
+	set(&o.TickTime, 2*time.Second)
+	set(&o.MinSessionTimeout, 2*o.TickTime)
+	set(&o.MaxSessionTimeout, 20*o.TickTime)
+	set(&o.HandshakeTimeout, 10*time.Second)
+	if o.MaxBuffer == 0 {
+		o.MaxBuffer = 4 << 20
+	}
+	if o.Words == nil {
+		o.Words = defaultWords
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.TickTime < time.Millisecond || o.MinSessionTimeout < time.Millisecond || o.MinSessionTimeout > o.MaxSessionTimeout || o.MaxBuffer < 64 || o.MaxClientConnections < 0 {
+		return o, fmt.Errorf("keeper: options: tick %v, session timeouts %v to %v, buffer %d, connections %d",
+			o.TickTime, o.MinSessionTimeout, o.MaxSessionTimeout, o.MaxBuffer, o.MaxClientConnections)
+	}
+	return o, nil
+}
+
+// Server is an embedded ZooKeeper server. Its methods may be called from any
+// goroutine.
+type Server struct {
+	o       Options
+	store   store
+	started time.Time
+	done    chan struct{} // closed by Close
+	work    chan struct{} // there are pending writes; capacity 1
+	timer   chan struct{} // sessions came: the expirer must look again; capacity 1
+	wg      sync.WaitGroup
+
+	// mu guards the core and with it all output buffers, the listeners and the
+	// connections. Nothing is read, written or committed while it is held.
+	mu struct {
+		sync.Mutex
+		core      *core
+		listeners map[net.Listener]struct{}
+		conns     map[*conn]struct{}
+		byClient  map[*client]*conn
+		closed    bool
+	}
+}
+
+// Open loads the store, or makes it, and starts the server. It listens to
+// nobody before Serve or Dial.
+func Open(o Options) (*Server, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{o: o, store: o.store, started: o.Now(), done: make(chan struct{}), work: make(chan struct{}, 1), timer: make(chan struct{}, 1)}
+	switch {
+	case s.store != nil:
+	case o.Dir == "":
+		s.store = memoryStore{}
+	default:
+		if s.store, err = openBolt(o.Dir); err != nil {
+			return nil, err
+		}
+	}
+	img, err := s.store.load()
+	if err == nil {
+		seed := make([]byte, 32)
+		_, _ = rand.Read(seed) // never fails
+		s.mu.core, err = newCore(img, seed, o, s.started)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.store.close())
+	}
+	s.mu.listeners, s.mu.conns, s.mu.byClient = map[net.Listener]struct{}{}, map[*conn]struct{}{}, map[*client]*conn{}
+	s.wg.Go(s.commitLoop)
+	s.wg.Go(s.expireLoop)
+	return s, nil
+}
+
+// Serve accepts connections until the listener or the server is closed. It
+// returns nil when the server was closed, and closes the listener.
+func (s *Server) Serve(l net.Listener) error {
+	s.mu.Lock()
+	if s.mu.closed {
+		s.mu.Unlock()
+		return errors.Join(ErrClosed, l.Close())
+	}
+	s.mu.listeners[l] = struct{}{}
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.mu.listeners, l)
+		s.mu.Unlock()
+	}()
+	for {
+		nc, err := l.Accept()
+		if err != nil {
+			select {
+			case <-s.done:
+				return nil
+			default:
+			}
+			if errors.Is(err, net.ErrClosed) {
+				return err
+			}
+			s.o.Logger.Warn("keeper: accept failed", "err", err)
+			select { // out of descriptors, perhaps: do not spin
+			case <-s.done:
+				return nil
+			case <-time.After(100 * time.Millisecond):
+			}
+			continue
+		}
+		if tcp, ok := nc.(*net.TCPConn); ok {
+			_ = tcp.SetNoDelay(true)
+		}
+		if err := s.attach(nc); err != nil {
+			s.o.Logger.Warn("keeper: connection refused", "from", nc.RemoteAddr(), "err", err)
+			_ = nc.Close()
+		}
+	}
+}
+
+// Dial returns a connection to the server inside this process.
+func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	near, far := net.Pipe()
+	if err := s.attach(far); err != nil {
+		return nil, errors.Join(err, near.Close(), far.Close())
+	}
+	return near, nil
+}
+
+// attach starts the two goroutines of a connection.
+func (s *Server) attach(nc net.Conn) error {
+	addr := "127.0.0.1" // inside the process
+	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		addr = a.IP.String()
+	}
+	c := &conn{s: s, nc: nc, addr: addr, wake: make(chan struct{}, 1), room: make(chan struct{}, 1), over: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closed {
+		return ErrClosed
+	}
+	if s.o.MaxClientConnections > 0 {
+		n := 0
+		for other := range s.mu.conns {
+			if other.addr == addr {
+				n++
+			}
+		}
+		if n >= s.o.MaxClientConnections {
+			return fmt.Errorf("keeper: too many connections from %s: %d", addr, n)
+		}
+	}
+	c.client = s.mu.core.connected(addr)
+	s.mu.conns[c] = struct{}{}
+	s.mu.byClient[c.client] = c
+	s.wg.Go(c.readLoop)
+	s.wg.Go(c.writeLoop)
+	return nil
+}
+
+// detach forgets a connection.
+func (s *Server) detach(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.core.disconnected(c.client)
+	delete(s.mu.conns, c)
+	delete(s.mu.byClient, c.client)
+}
+
+// step runs f on the core and wakes whoever has something to do then.
+func (s *Server) step(f func(*core, time.Time)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.mu.core, s.o.Now()) // within the lock: times never run backwards
+	s.wakeLocked()
+}
+
+func (s *Server) wakeLocked() {
+	c := s.mu.core
+	for _, cl := range c.dirty {
+		cl.dirty = false
+		if conn := s.mu.byClient[cl]; conn != nil {
+			if cl.closed { // nobody waits long for a last answer to be read
+				_ = conn.nc.SetWriteDeadline(time.Now().Add(s.o.HandshakeTimeout))
+			}
+			notify(conn.wake)
+			if cl.outstanding < maxOutstanding/2 {
+				notify(conn.room)
+			}
+		}
+	}
+	c.dirty = c.dirty[:0]
+	if len(c.pending) > 0 && c.flying == nil {
+		notify(s.work)
+	}
+}
+
+// notify leaves a token that wakes the owner of a channel of capacity 1.
+func notify(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// commitLoop is the one goroutine that commits: it takes everything that was
+// prepared while the last commit was under way, so that N writes in a row cost
+// far less than N commits.
+func (s *Server) commitLoop() {
+	for {
+		select {
+		case <-s.done:
+			return
+		case <-s.work:
+		}
+		for s.commitOnce() {
+		}
+	}
+}
+
+func (s *Server) commitOnce() bool {
+	s.mu.Lock()
+	b := s.mu.core.takeBatch()
+	s.mu.Unlock()
+	if b == nil {
+		return false
+	}
+	var err error
+	if b.durable {
+		err = s.store.commit(b)
+	}
+	s.step(func(c *core, now time.Time) {
+		if err == nil {
+			c.committed(b, now)
+		} else {
+			c.commitFailed(b, now)
+		}
+	})
+	if err != nil {
+		s.o.Logger.Error("keeper: the store can't be written; writes are refused from now on", "err", err, "lost", len(b.txns))
+	}
+	return true
+}
+
+// expireLoop ends sessions tick by tick.
+func (s *Server) expireLoop() {
+	for {
+		s.mu.Lock()
+		d, ok := s.mu.core.expiry.wait(s.o.Now())
+		s.mu.Unlock()
+		var tick <-chan time.Time
+		if ok {
+			tick = time.After(max(d, time.Millisecond))
+		}
+		select {
+		case <-s.done:
+			return
+		case <-s.timer:
+		case <-tick:
+			s.step((*core).expire)
+		}
+	}
+}
+
+// Close stops the server: what was prepared is committed, connections are
+// closed, sessions stay in the store. It returns when all is done.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	if s.mu.closed {
+		s.mu.Unlock()
+		s.wg.Wait()
+		return nil
+	}
+	s.mu.closed = true
+	for l := range s.mu.listeners {
+		_ = l.Close()
+	}
+	conns := make([]*conn, 0, len(s.mu.conns))
+	for c := range s.mu.conns {
+		conns = append(conns, c)
+	}
+	s.mu.Unlock()
+	close(s.done)
+	for _, c := range conns {
+		_ = c.nc.Close()
+	}
+	s.wg.Wait()
+	for s.commitOnce() {
+	}
+	return s.store.close()
+}
+
+// word answers a four-letter word.
+func (s *Server) word(word string) string {
+	answer := knownWords[word]
+	if answer == nil || !slices.Contains(s.o.Words, word) && word != "srvr" {
+		return refuseWord(word)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.core.stats.received++
+	return answer(s.mu.core, s.o.Now().Sub(s.started))
+}
