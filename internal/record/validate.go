@@ -108,6 +108,11 @@ func Validate(set []byte, o ValidateOptions) (Validated, error) {
 // go. It returns the first, how many there are, and the codec of the last that
 // is compressed.
 func scan(set []byte, o *ValidateOptions) (first Batch, n int, source Codec, err error) {
+	if o.Version >= 3 {
+		if err := checkSingle(set, o); err != nil {
+			return nil, 0, None, err
+		}
+	}
 	s := Split(set)
 	for s.Next() {
 		b := s.Batch()
@@ -115,7 +120,7 @@ func scan(set []byte, o *ValidateOptions) (first Batch, n int, source Codec, err
 		if n == 1 {
 			first = b
 		}
-		if err := checkEntry(b, first, n, o); err != nil {
+		if err := checkEntry(b, first, o); err != nil {
 			err.Position = s.Position()
 			return nil, 0, None, err
 		}
@@ -126,26 +131,39 @@ func scan(set []byte, o *ValidateOptions) (first Batch, n int, source Codec, err
 	if err := s.Err(); err != nil && err != ErrTorn {
 		return nil, 0, None, err
 	}
-	if n == 0 && o.Version >= 3 {
-		return nil, 0, None, invalid("Produce v%d needs one batch for each partition, this has none", o.Version)
-	}
 	return first, n, source, nil
 }
 
-// checkEntry checks entry number n of a set, in the order in which Kafka does.
-func checkEntry(b, first Batch, n int, o *ValidateOptions) *Error {
-	if o.Version >= 3 {
-		if b.Magic() != 2 {
-			return invalid("Produce v%d needs format v2, this is v%d", o.Version, b.Magic())
+// checkSingle checks that a set of Produce v3 or later is one v2 batch, with a
+// codec that the version may use (ProduceRequest.validateRecords).
+func checkSingle(set []byte, o *ValidateOptions) error {
+	s := Split(set)
+	if !s.Next() {
+		if err := s.Err(); err != nil && err != ErrTorn {
+			return err
 		}
-		if n > 1 {
-			return invalid("Produce v%d needs one batch for each partition, this has more", o.Version)
-		}
+		return invalid("Produce v%d needs one batch for each partition, this has none", o.Version)
+	}
+	b := s.Batch()
+	if b.Magic() != 2 {
+		return invalid("Produce v%d needs format v2, this is v%d", o.Version, b.Magic())
 	}
 	if b.Codec() == Zstd && o.Version < 7 {
 		return &Error{Code: wire.UnsupportedCompressionType,
 			Message: fmt.Sprintf("zstd needs Produce v7, this is v%d", o.Version)}
 	}
+	if s.Next() {
+		return invalid("Produce v%d needs one batch for each partition, this has more", o.Version)
+	}
+	if err := s.Err(); err != nil && err != ErrTorn {
+		return err
+	}
+	return nil
+}
+
+// checkEntry checks one entry of a set by itself, in the order in which Kafka
+// does.
+func checkEntry(b, first Batch, o *ValidateOptions) *Error {
 	if o.Origin == OriginClient && b.Magic() >= 2 && b.BaseOffset() != 0 {
 		return invalid("base offset of the batch is %d, it should be 0", b.BaseOffset())
 	}
@@ -215,7 +233,7 @@ func validateV2(b Batch, o *ValidateOptions) (Validated, error) {
 	}
 	appendTimeSet := b.TimestampType() == LogAppendTime
 	if w.outOfBounds || appendTimeSet || w.nullKey && o.Compacted {
-		if err := rejected(b, records, o); err != nil {
+		if err := rejected(b, records, *o); err != nil {
 			return Validated{}, err
 		}
 	}
@@ -232,7 +250,12 @@ func validateV2(b Batch, o *ValidateOptions) (Validated, error) {
 	aliases := true
 	if target != source {
 		var err error
-		if b, err = recompress(b, records, target, o); err != nil {
+		if appendTimeSet {
+			b, err = retime(b, records, target, o)
+		} else {
+			b, err = recompress(b, records, target, o)
+		}
+		if err != nil {
 			return Validated{}, err
 		}
 		converted, aliases = b.Count(), false
@@ -294,6 +317,31 @@ func recompress(b Batch, records []byte, target Codec, o *ValidateOptions) (Batc
 	return n, nil
 }
 
+// retime is recompress for a batch whose producer claimed LogAppendTime on a
+// topic of CreateTime: each record gets the timestamp that it would be read with.
+func retime(b Batch, records []byte, target Codec, o *ValidateOptions) (Batch, error) {
+	options := BatchOptions{LeaderEpoch: NoLeaderEpoch, Codec: target, Level: o.Level,
+		Producer:      &Producer{b.ProducerID(), b.ProducerEpoch(), b.BaseSequence()},
+		Transactional: b.Transactional(), Control: b.Control()}
+	builder := NewBuilder(options)
+	var r Record
+	at := 0
+	for i := int32(0); i < b.Count(); i++ {
+		_, _, next := parseV2(records, at, &r)
+		if next < 0 {
+			return nil, badRecord(records, at, i)
+		}
+		at = next
+		r.Offset, r.Timestamp = int64(i), b.MaxTimestamp()
+		builder.AppendRecord(&r)
+	}
+	out, err := builder.Build()
+	if err == nil && o.MaxBatchBytes > 0 && len(out) > o.MaxBatchBytes {
+		return nil, tooLarge(len(out), o)
+	}
+	return out, err
+}
+
 // rejections collects the records of a batch that are not accepted.
 type rejections struct {
 	o         *ValidateOptions
@@ -342,8 +390,8 @@ func (j *rejections) err() error {
 }
 
 // rejected looks at each record of a batch of which some may be not acceptable.
-func rejected(b Batch, records []byte, o *ValidateOptions) error {
-	j := rejections{o: o, batchType: b.TimestampType()}
+func rejected(b Batch, records []byte, o ValidateOptions) error {
+	j := rejections{o: &o, batchType: b.TimestampType()}
 	var r Record
 	at := 0
 	for i := int32(0); i < b.Count(); i++ {
