@@ -23,5 +23,6 @@
 //  3. The precedence of a broker value is Kafka's: the broker's own dynamic
 //     value, the cluster-wide dynamic default, server.properties, the default;
 //     within each, a key before its synonyms.
-//  4. A password never leaves through Describe, String or an error.
+//  4. A password leaves only through the getter that asks for it by name: never
+//     in Describe, in an error or in a printed snapshot.
 package config
