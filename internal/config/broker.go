@@ -51,35 +51,37 @@ func NewBroker(static map[string]string) (*Broker, error) {
 // build makes a snapshot and gathers what is wrong with it; with problems, the
 // snapshot must not be handed out.
 func build(static, perBroker, clusterWide map[string]string, p *problems) *Broker {
-	b := &Broker{
-		static:      withTwin(static, "broker.id", "node.id"),
-		perBroker:   maps.Clone(perBroker),
-		clusterWide: maps.Clone(clusterWide),
-	}
+	b := &Broker{perBroker: maps.Clone(perBroker), clusterWide: maps.Clone(clusterWide)}
+	var twin string
+	b.static, twin = withTwin(static, "broker.id", "node.id")
 	b.set = maps.Clone(b.static)
 	override(b.set, clusterWide)
 	override(b.set, perBroker)
 	b.defaults = defaultsFor(b.set)
 	b.values = b.parseAll(b.set, p)
+	// What is wrong with a value is said once, with the name that was written.
+	p.list = slices.DeleteFunc(p.list, func(e *Error) bool { return e.Key == twin })
 	b.id = int32(b.values["broker.id"].(int64))
 	b.derive(p)
 	return b
 }
 
 // withTwin copies a layer; where one of two names of the same thing is set, so
-// becomes the other (KafkaConfig.populateSynonyms).
-func withTwin(layer map[string]string, a, b string) map[string]string {
-	out := make(map[string]string, len(layer)+1)
+// becomes the other, whose name is returned (KafkaConfig.populateSynonyms).
+func withTwin(layer map[string]string, a, b string) (out map[string]string, twin string) {
+	out = make(map[string]string, len(layer)+1)
 	maps.Copy(out, layer)
 	va, hasA := out[a]
 	vb, hasB := out[b]
 	switch {
 	case hasA && !hasB:
 		out[b] = va
+		return out, b
 	case hasB && !hasA:
 		out[a] = vb
+		return out, a
 	}
-	return out
+	return out, ""
 }
 
 // override puts a dynamic layer on top of what is set. A dynamic value also

@@ -115,6 +115,9 @@ func (b *Broker) deriveInterBroker(p *problems) {
 	}
 	if b.Has("control.plane.listener.name") {
 		b.controlPlane = strings.ToUpper(b.String("control.plane.listener.name"))
+		_, known := b.protocols[b.controlPlane]
+		p.conflict(known, "control.plane.listener.name", fmt.Sprintf(
+			"Listener with name %s defined in control.plane.listener.name not found in listener.security.protocol.map.", b.controlPlane))
 	}
 }
 
@@ -270,9 +273,12 @@ func (b *Broker) ConnectionOverrides() map[string]int {
 	return counts
 }
 
-// checkGroups checks the three-part settings of the group protocols that
+// checkGroups checks what offset commits wait for, and the three-part settings of the group protocols that
 // ZooKeeper mode never starts, as Kafka does even then.
 func (b *Broker) checkGroups(p *problems) {
+	acks := b.Int("offsets.commit.required.acks")
+	p.conflict(acks >= -1 && acks <= b.Int("offsets.topic.replication.factor"), "offsets.commit.required.acks",
+		"offsets.commit.required.acks must be greater or equal to -1 and less or equal to offsets.topic.replication.factor")
 	for _, s := range []struct{ low, mid, high string }{
 		{"group.consumer.min.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"},
 		{"group.consumer.min.session.timeout.ms", "group.consumer.session.timeout.ms", "group.consumer.max.session.timeout.ms"},

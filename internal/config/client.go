@@ -80,7 +80,7 @@ func ValidIPEntity(name string) bool { return name == "<default>" || net.ParseIP
 
 // scramCredential is salt=<base64>,stored_key=<base64>,server_key=<base64>,iterations=<n>
 // (ScramCredentialUtils), in any order.
-var scramCredential = Validator{"salt=...,stored_key=...,server_key=...,iterations=...", func(x value) string {
+var scramCredential = Validator{text: "salt=...,stored_key=...,server_key=...,iterations=...", fn: func(x value) string {
 	const reason = "String must be salt=<base64>,stored_key=<base64>,server_key=<base64>,iterations=<number>"
 	fields := map[string]string{}
 	for part := range strings.SplitSeq(x.(string), ",") {

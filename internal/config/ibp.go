@@ -63,7 +63,8 @@ var oldestIBP = slices.Index(allVersions, "2.4-IV0")
 
 // resolveVersion returns the full name of a version as MetadataVersion finds
 // it: only the first two numbers count (three, if the first is 0), and a name
-// without IV means the last of its kind. It returns "" for no version.
+// without IV means the last of its kind, unless that was not released with 3.9
+// (4.0). It returns "" for no version.
 func resolveVersion(s string) string {
 	parts, keep := strings.Split(s, "."), 2
 	if strings.HasPrefix(s, "0.") {
@@ -73,7 +74,7 @@ func resolveVersion(s string) string {
 		s = strings.Join(parts[:keep], ".")
 	}
 	for _, name := range slices.Backward(allVersions) {
-		if short, _, _ := strings.Cut(name, "-"); s == name || s == short {
+		if short, _, _ := strings.Cut(name, "-"); s == name || s == short && short != "4.0" {
 			return name
 		}
 	}

@@ -22,7 +22,9 @@ const maxPropertiesSize = 16 << 20
 //   - lines end with \n, \r or \r\n; blank ones, and those whose first character
 //     is # or !, are skipped
 //   - a line that ends with an odd number of backslashes goes on in the next,
-//     whose leading blanks are dropped, even if that looks like a comment
+//     whose leading blanks are dropped, even if that looks like a comment; but a
+//     lone backslash counts as a blank line (and, at the end of the file, as an
+//     empty key)
 //   - a key ends at the first =, : or blank that has no backslash before it; one
 //     = or : and the blanks around it are dropped
 //   - \t, \n, \r and \f are what they look like; before anything else a
@@ -36,6 +38,12 @@ func parseProperties(data []byte) (props []property, bad []property) {
 		if text == "" || text[0] == '#' || text[0] == '!' {
 			continue
 		}
+		if text == `\` {
+			if strings.Join(lines[i+1:], "") == "" && len(lines) <= i+2 {
+				props = append(props, property{"", "", i + 1})
+			}
+			continue
+		}
 		first := i + 1
 		for continues(text) {
 			text = text[:len(text)-1]
@@ -43,9 +51,6 @@ func parseProperties(data []byte) (props []property, bad []property) {
 				break
 			}
 			text += strings.TrimLeft(lines[i], blanks)
-		}
-		if text == "" {
-			continue // a lone backslash
 		}
 		key, value := splitProperty(text)
 		k, okKey := unescape(key)

@@ -17,13 +17,14 @@ func trim(s string) string {
 
 // parse reads text as ConfigDef.parseType does and checks it with the
 // definition. On failure it returns why, in Kafka's words for the kind of
-// mistake.
+// mistake, and what is wrong if it was of the right type.
 func (d *Definition) parse(text string) (v value, reason string) {
 	v, reason = parseType(d.Type, trim(text))
 	if reason != "" {
 		return nil, reason // Kafka shows the text, not a value, then
 	}
-	return v, strings.Replace(d.Valid.check(v), nameHere, d.Name, 1)
+	v, reason = d.Valid.check(v)
+	return v, strings.Replace(reason, nameHere, d.Name, 1)
 }
 
 // parseType is parse without the checks.
@@ -64,11 +65,13 @@ func parseInt(s string, bits int, name string) (value, string) {
 // special values, an f or d at the end, infinity when out of range.
 func parseDouble(s string) (value, string) {
 	const reason = "Not a number of type DOUBLE"
-	switch strings.TrimLeft(s, "+-") {
-	case "NaN":
+	switch s {
+	case "NaN", "+NaN", "-NaN":
 		return math.NaN(), ""
-	case "Infinity":
-		return math.Inf(1 - 2*strings.Count(s, "-")), ""
+	case "Infinity", "+Infinity":
+		return math.Inf(1), ""
+	case "-Infinity":
+		return math.Inf(-1), ""
 	}
 	number := s
 	if n := len(s); n > 1 && strings.ContainsRune("fFdD", rune(s[n-1])) && !strings.HasPrefix(strings.ToLower(s), "0x") {
