@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"unicode/utf16"
@@ -39,7 +40,7 @@ func parseProperties(data []byte) (props []property, bad []property) {
 			continue
 		}
 		if text == `\` {
-			if strings.Join(lines[i+1:], "") == "" && len(lines) <= i+2 {
+			if strings.Join(lines[i+1:], "") == "" && len(lines) <= i+2 && !bytes.HasSuffix(data, []byte("\r\n")) {
 				props = append(props, property{"", "", i + 1})
 			}
 			continue
