@@ -166,7 +166,7 @@ func (c *core) prepareMulti(t *txn, r *request, m *jute.MultiRequest, now time.T
 	for _, op := range m.Ops {
 		switch body := op.Request.(type) {
 		case *jute.CreateRequest:
-			if body.Mode < jute.Persistent || body.Mode > jute.PersistentSequentialTTL {
+			if body.Mode < jute.Persistent || body.Mode > jute.Container { // a TTL is createTTL's
 				t.err = jute.ErrMarshallingError
 			}
 		case *jute.PathWatchRequest: // a read has no place here

@@ -316,6 +316,7 @@ func (s *Server) Close() error {
 		return nil
 	}
 	s.mu.closed = true
+	close(s.done)
 	for l := range s.mu.listeners {
 		_ = l.Close()
 	}
@@ -324,7 +325,6 @@ func (s *Server) Close() error {
 		conns = append(conns, c)
 	}
 	s.mu.Unlock()
-	close(s.done)
 	for _, c := range conns {
 		_ = c.nc.Close()
 	}

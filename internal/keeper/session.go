@@ -170,7 +170,8 @@ func (c *core) welcome(cl *client) {
 
 // ephemeralsOf lists the committed ephemeral nodes of a session below a prefix.
 func (c *core) ephemeralsOf(s *session, prefix string) jute.Record {
-	all := strings.TrimSpace(prefix) == "" || strings.TrimSpace(prefix) == rootPath
+	bare := strings.TrimFunc(prefix, func(r rune) bool { return r <= ' ' }) // as Java's String.trim
+	all := bare == "" || bare == rootPath
 	r := &jute.GetChildrenResponse{Children: []string{}}
 	for _, path := range slices.Sorted(maps.Keys(c.tree.ephemerals[s.id])) {
 		if all || strings.HasPrefix(path, prefix) {

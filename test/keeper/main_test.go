@@ -1,0 +1,15 @@
+package keeper
+
+import (
+	"os"
+	"testing"
+)
+
+// TestMain turns this binary into a server when a test asks for a child
+// process to kill.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		serveUntilKilled(dir)
+	}
+	os.Exit(m.Run())
+}
