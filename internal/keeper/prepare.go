@@ -166,8 +166,11 @@ func (c *core) prepareMulti(t *txn, r *request, m *jute.MultiRequest, now time.T
 	for _, op := range m.Ops {
 		switch body := op.Request.(type) {
 		case *jute.CreateRequest:
-			if body.Mode < jute.Persistent || body.Mode > jute.Container { // a TTL is createTTL's
+			switch {
+			case body.Mode < jute.Persistent || body.Mode > jute.Container: // a TTL is createTTL's
 				t.err = jute.ErrMarshallingError
+			case body.Mode == jute.Container: // in a multi the mode makes it a createContainer
+				t.err = jute.ErrUnimplemented
 			}
 		case *jute.PathWatchRequest: // a read has no place here
 			t.err = jute.ErrMarshallingError

@@ -144,8 +144,13 @@ func (g *generator) op() op {
 		m := &jute.MultiRequest{}
 		for range g.IntN(5) {
 			o, body := g.write(true)
-			if c, ok := body.(*jute.CreateRequest); ok && c.ACL == nil {
-				c.ACL = []jute.ACL{} // Apache trips over null here and loses the request's zxid
+			if c, ok := body.(*jute.CreateRequest); ok {
+				if c.ACL == nil {
+					c.ACL = []jute.ACL{} // Apache trips over null here and loses the request's zxid
+				}
+				if c.Mode == jute.Container { // refused by the embedded server
+					c.Mode = jute.Persistent
+				}
 			}
 			m.Ops = append(m.Ops, jute.MultiOp{Op: o, Request: body})
 		}
