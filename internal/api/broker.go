@@ -1,5 +1,132 @@
 package api
 
-// Broker is what the handlers work on; internal/broker fills it in before the
-// first connection is served.
-type Broker struct{}
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"barnabas/internal/config"
+	"barnabas/internal/controller"
+	"barnabas/internal/jute"
+	"barnabas/internal/metadata"
+	"barnabas/internal/replica"
+)
+
+// ErrClosing is why a connection closes whose request came while the broker stops.
+var ErrClosing = errors.New("the broker is stopping")
+
+// ZooKeeper is what the handlers ask of the ZooKeeper client
+// (*zookeeper.Client). An error is a jute.Error of the operation, or says why
+// no answer came.
+type ZooKeeper interface {
+	Get(ctx context.Context, path string) ([]byte, jute.Stat, error)
+	Exists(ctx context.Context, path string) (jute.Stat, bool, error)
+	Children(ctx context.Context, path string) ([]string, error)
+	Set(ctx context.Context, path string, data []byte, version int32) (jute.Stat, error)
+	Delete(ctx context.Context, path string, version int32) error
+	// CreateRecursive makes a persistent node, and its parents with null data
+	// where they are missing.
+	CreateRecursive(ctx context.Context, path string, data []byte) error
+	// CreateSequential makes a persistent sequential node and returns its path.
+	CreateSequential(ctx context.Context, prefix string, data []byte) (string, error)
+	// SetChecked sets a node's data only if another node has this version, in
+	// one transaction.
+	SetChecked(ctx context.Context, checked string, version int32, path string, data []byte) error
+}
+
+// Controller is what the handlers ask of this broker's controller
+// (*controller.Controller).
+type Controller interface {
+	IsActive() bool
+	CreateTopics(ctx context.Context, topics []controller.NewTopic) []error
+	CreatePartitions(ctx context.Context, topic string, from int, added [][]int32) error
+	DeleteTopics(ctx context.Context, topics []string) []error
+	AllocateProducerIDs(ctx context.Context, brokerID int32, epoch int64) (start int64, count int32, err error)
+	TopicConfigChanged(topic string)
+}
+
+// Broker is what the handlers work on; internal/broker fills the exported
+// fields in before the first connection is served.
+type Broker struct {
+	ID        int32
+	ClusterID string
+	Config    *config.Dynamic
+	Metadata  *metadata.Cache
+	// Replicas are the partitions of this broker.
+	Replicas *replica.Manager
+	// Fetches holds the fetch sessions.
+	Fetches   *FetchSessions
+	ZooKeeper ZooKeeper
+	// Controller is this broker's own, active or not.
+	Controller Controller
+	Log        *slog.Logger
+	Now        func() time.Time
+
+	producerIDs producerIDs
+
+	work struct {
+		sync.Mutex // guards what follows
+		closed     bool
+		ctx        context.Context
+		cancel     context.CancelFunc
+		running    sync.WaitGroup
+	}
+	advertised sync.Map // listener names whose address has been logged
+	creating   sync.Map // topics that are being created automatically
+}
+
+// Go runs f on a goroutine of its own, which Close waits for. ctx ends when
+// the broker closes. It returns false, and does not run f, after Close.
+func (b *Broker) Go(f func(ctx context.Context)) bool {
+	b.work.Lock()
+	defer b.work.Unlock()
+	if b.work.closed {
+		return false
+	}
+	if b.work.ctx == nil {
+		b.work.ctx, b.work.cancel = context.WithCancel(context.Background())
+	}
+	ctx := b.work.ctx
+	b.work.running.Go(func() { f(ctx) })
+	return true
+}
+
+// Close ends the goroutines of the handlers and waits for them. Requests that
+// come later close their connections.
+func (b *Broker) Close() {
+	b.work.Lock()
+	b.work.closed = true
+	if b.work.cancel != nil {
+		b.work.cancel()
+	}
+	b.work.Unlock()
+	b.work.running.Wait()
+}
+
+// zooKeeperTimeout bounds what one request waits for ZooKeeper, as a client's
+// default.api.timeout.ms does: nobody waits for the answer any longer.
+const zooKeeperTimeout = 60 * time.Second
+
+// background runs the rest of a request on a goroutine of its own, with a
+// context that ends when the broker closes or after zooKeeperTimeout. f must
+// end the request.
+func (b *Broker) background(q *Request, f func(ctx context.Context)) {
+	ok := b.Go(func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, zooKeeperTimeout)
+		defer cancel()
+		f(ctx)
+	})
+	if !ok {
+		q.Fail(ErrClosing)
+	}
+}
+
+// authorizedOperations of a broker without an authorizer: all that the kind of
+// resource has (AclEntry.supportedOperations), a bit for each AclOperation code.
+const (
+	noOperations      = -1 << 31 // nobody asked
+	topicOperations   = 1<<3 | 1<<4 | 1<<5 | 1<<6 | 1<<7 | 1<<8 | 1<<10 | 1<<11
+	clusterOperations = 1<<5 | 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<11 | 1<<12
+)

@@ -108,16 +108,33 @@ func (q *Request) Reply(r kmsg.Response) {
 	q.Done()
 }
 
-// Decode reads the body into r at the request's version. If it can't, it ends
-// the request by closing the connection and returns false. Bytes after the
-// body are ignored, as Kafka does.
+// Decode reads the body into r at the request's version. If it can't, or null
+// stands where Kafka has none, it ends the request by closing the connection
+// and returns false. Bytes after the body are ignored, as Kafka does.
 func (q *Request) Decode(r kmsg.Request) bool {
 	r.SetVersion(q.Version)
-	if err := r.ReadFrom(q.Body); err != nil {
+	if err := r.ReadFrom(q.Body); err != nil || hasForbiddenNull(r, q.Body) {
 		q.malformed()
 		return false
 	}
 	return true
+}
+
+// hasForbiddenNull tells whether an array that must not be null was null in the
+// body that r was read from. kmsg reads it as an empty one, and so writes it
+// back as one: that is how it shows.
+func hasForbiddenNull(r kmsg.Request, body []byte) bool {
+	again := r.AppendTo(make([]byte, 0, len(body)))
+	for i := 0; i < len(again) && i < len(body); i++ {
+		if again[i] == body[i] {
+			continue
+		}
+		if r.IsFlexible() {
+			return body[i] == 0 && again[i] == 1
+		}
+		return body[i] == 0xff && again[i] == 0
+	}
+	return false
 }
 
 // malformed ends a request whose body is not what its key and version say.

@@ -22,7 +22,7 @@ type ackWait struct {
 // (exclusive). When it returns false the wait has been entered and w.Acked will
 // be called with index.
 func (p *Partition) Await(offset int64, w AckWaiter, index int) (code wire.Code, done bool) {
-	if code, done = p.acked(offset); done {
+	if code, done = p.Acked(offset); done {
 		return code, true
 	}
 	p.acks.Lock()
@@ -30,14 +30,14 @@ func (p *Partition) Await(offset int64, w AckWaiter, index int) (code wire.Code,
 	p.acks.n.Add(1)
 	p.acks.Unlock()
 	// It may have moved in between; whoever finds the wait ends it.
-	if _, done = p.acked(offset); done {
+	if _, done = p.Acked(offset); done {
 		p.endAcks()
 	}
 	return wire.None, false
 }
 
-// acked judges one wait by what holds now.
-func (p *Partition) acked(offset int64) (wire.Code, bool) {
+// Acked judges one wait by what holds now, and enters none.
+func (p *Partition) Acked(offset int64) (wire.Code, bool) {
 	v := p.view.Load()
 	if v.Role != Leader {
 		return v.refusal(), true
@@ -71,7 +71,7 @@ func (p *Partition) endAcks() {
 	p.acks.Lock()
 	rest := p.acks.waits[:0]
 	for _, a := range p.acks.waits {
-		if code, done := p.acked(a.offset); done {
+		if code, done := p.Acked(a.offset); done {
 			over = append(over, ended{a, code})
 		} else {
 			rest = append(rest, a)

@@ -1,0 +1,363 @@
+package api
+
+import (
+	"errors"
+	"time"
+
+	"barnabas/internal/config"
+	"barnabas/internal/metadata"
+	"barnabas/internal/record"
+	"barnabas/internal/replica"
+	"barnabas/internal/storage"
+	"barnabas/internal/wire"
+)
+
+var _ = register(API{
+	Key: 0, Name: "Produce", Min: 0, Max: 11, Reuse: true,
+	Versions: []string{
+		"message sets of format v0",
+		"throttle time",
+		"format v1; log append time",
+		"format v2 only, one batch a partition; transactional id",
+		"KAFKA_STORAGE_ERROR may be answered",
+		"log start offset",
+		"throttled after the answer, not before it (KIP-219)",
+		"zstd (KIP-110)",
+		"rejected records by number, error message (KIP-467)",
+		"flexible",
+		"current leader and its address with NOT_LEADER_OR_FOLLOWER (KIP-951)",
+		"transaction errors as such (KIP-890)",
+	},
+	Handle: handleProduce,
+})
+
+// adminClientID may write to internal topics (AdminUtils.ADMIN_CLIENT_ID).
+const adminClientID = "__admin_client"
+
+// producing is one Produce request under way. The answer is written into q.W
+// as the partitions are done.
+type producing struct {
+	b         *Broker
+	q         *Request
+	flexible  bool
+	acks      int16
+	timeout   int32
+	now       int64 // ms
+	failed    wire.Code
+	waits     []pendingAck
+	endpoints leaderEndpoints
+}
+
+// handleProduce appends each partition's records and answers: at once for
+// acks=1, when the high watermark has reached them for acks=all, not at all for
+// acks=0, where an error closes the connection (KafkaApis.handleProduceRequest).
+func handleProduce(b *Broker, q *Request) {
+	p := producing{b: b, q: q, flexible: q.Flexible, now: q.Received.UnixMilli()}
+	if !p.wellFormed() { // before anything is appended
+		q.malformed()
+		return
+	}
+	r := wire.NewReader(q.Body)
+	if q.Version >= 3 {
+		r.NullableString(p.flexible) // transactional id: the batches themselves tell
+	}
+	p.acks, p.timeout = r.Int16(), r.Int32()
+	topics := r.Array(p.flexible, 1)
+	q.W.Length(p.flexible, topics)
+	for range topics {
+		p.topic(&r)
+	}
+	if p.acks == 0 {
+		if p.failed != wire.None {
+			q.Fail(errProduceWithoutAnswer{p.failed})
+			return
+		}
+		q.Skip()
+		return
+	}
+	if q.Version >= 1 {
+		q.W.Int32(0) // throttle time
+	}
+	if p.flexible {
+		p.endpoints.append(&q.W, 0)
+	}
+	if len(p.waits) > 0 {
+		awaitAcks(q, p.waits, time.Duration(p.timeout)*time.Millisecond)
+		return
+	}
+	q.Done()
+}
+
+// errProduceWithoutAnswer closes the connection of a failed acks=0 request.
+type errProduceWithoutAnswer struct{ code wire.Code }
+
+func (e errProduceWithoutAnswer) Error() string {
+	return "a produce request with acks=0 failed: " + e.code.Error()
+}
+
+func (e errProduceWithoutAnswer) Unwrap() error { return e.code }
+
+// wellFormed walks the whole body without looking at the records.
+func (p *producing) wellFormed() bool {
+	r := wire.NewReader(p.q.Body)
+	if p.q.Version >= 3 {
+		r.NullableString(p.flexible)
+	}
+	r.Int16()
+	r.Int32()
+	for topics := r.Array(p.flexible, 3); topics > 0 && r.Err() == nil; topics-- {
+		r.String(p.flexible)
+		for parts := r.Array(p.flexible, 5); parts > 0 && r.Err() == nil; parts-- {
+			r.Int32()
+			r.NullableBytes(p.flexible)
+			r.Tags(p.flexible)
+		}
+		r.Tags(p.flexible)
+	}
+	r.Tags(p.flexible)
+	return r.Err() == nil
+}
+
+func (p *producing) topic(r *wire.Reader) {
+	name := r.String(p.flexible)
+	parts := r.Array(p.flexible, 1)
+	p.q.W.StringBytes(p.flexible, name)
+	p.q.W.Length(p.flexible, parts)
+	t := p.b.Replicas.Topic(name)
+	for range parts {
+		index := r.Int32()
+		records := r.NullableBytes(p.flexible)
+		r.Tags(p.flexible)
+		p.partition(name, t, index, records)
+	}
+	r.Tags(p.flexible)
+	p.q.W.Tags(p.flexible)
+}
+
+// produced is the outcome for one partition.
+type produced struct {
+	code    wire.Code
+	info    storage.AppendInfo
+	invalid *record.Error // tells of rejected records
+	part    *replica.Partition
+}
+
+func (p *producing) partition(name []byte, t *replica.Topic, index int32, records []byte) {
+	d := produced{info: storage.AppendInfo{FirstOffset: -1, LastOffset: -1, LogAppendTime: -1, LogStartOffset: -1}}
+	p.append(&d, name, t, index, records)
+	if d.code == wire.KafkaStorageError && p.q.Version < 4 {
+		d.code = wire.NotLeaderOrFollower // old clients don't know it, and must look for another leader
+	}
+	if p.acks == 0 {
+		if d.code != wire.None {
+			p.failed = d.code
+		}
+		return
+	}
+	at := p.respond(&d, name, index)
+	if p.acks == -1 && d.code == wire.None && d.info.LastOffset >= 0 {
+		code, done := d.part.Acked(d.info.LastOffset + 1)
+		if !done {
+			p.waits = append(p.waits, pendingAck{part: d.part, offset: d.info.LastOffset + 1, at: at})
+		} else if code != wire.None {
+			putCode(p.q.W.B[at:], code)
+		}
+	}
+}
+
+// append checks and appends one partition's records, in Kafka's order of checks
+// as far as a client can tell.
+func (p *producing) append(d *produced, name []byte, t *replica.Topic, index int32, records []byte) {
+	if t != nil {
+		d.part = t.Partition(index)
+	}
+	switch {
+	case d.part == nil:
+		d.code = p.b.missing(name, index)
+		return
+	case p.acks < -1 || p.acks > 1:
+		d.code = wire.InvalidRequiredAcks
+		return
+	case records == nil:
+		d.code = wire.InvalidRecord // Kafka never answers these
+		return
+	case internalTopic(name) && p.q.ClientID != adminClientID:
+		d.code = wire.InvalidTopicException
+		return
+	}
+	log, code := d.part.Leading(-1)
+	if code != wire.None {
+		d.code = code
+		return
+	}
+	checked, err := record.Validate(records, validateOptions(log.Config(), p.q.Version, p.now))
+	switch {
+	case err != nil:
+		d.code = record.CodeOf(err)
+		if errors.As(err, &d.invalid) && len(d.invalid.Records) > 0 {
+			d.info.LogStartOffset = log.StartOffset()
+		}
+		return
+	case checked.Transactional:
+		d.code = wire.InvalidTxnState // no coordinator knows of this transaction
+		return
+	case len(checked.Set) == 0:
+		d.info.LogStartOffset = log.StartOffset()
+		return
+	}
+	d.info, err = d.part.Append(storage.AppendRequest{Records: checked.Set, LogAppendTime: checked.LogAppendTime}, p.acks == -1)
+	if err != nil {
+		d.info = storage.AppendInfo{FirstOffset: -1, LastOffset: -1, LogAppendTime: -1, LogStartOffset: -1}
+		if d.code = storage.Code(err); startToldWith(d.code) {
+			d.info.LogStartOffset = log.StartOffset()
+		}
+	}
+}
+
+// startToldWith tells whether Kafka gives the log start offset with an error of
+// an append (ReplicaManager.appendToLocalLog).
+func startToldWith(code wire.Code) bool {
+	switch code {
+	case wire.UnknownTopicOrPartition, wire.NotLeaderOrFollower, wire.MessageTooLarge,
+		wire.RecordListTooLarge, wire.CorruptMessage, wire.KafkaStorageError:
+		return false
+	}
+	return true
+}
+
+func validateOptions(c *config.Topic, version int16, now int64) record.ValidateOptions {
+	o := record.ValidateOptions{
+		Version: version, Now: now,
+		Codec: record.Codec(c.Compression), Level: c.CompressionLevel,
+		BeforeMaxMs: c.TimestampBeforeMaxMs, AfterMaxMs: c.TimestampAfterMaxMs,
+		Compacted: c.Compact, MaxBatchBytes: int(c.MaxMessageBytes),
+	}
+	if c.LogAppendTime {
+		o.TimestampType = record.LogAppendTime
+	}
+	return o
+}
+
+// respond writes a partition's answer and returns where its error code lies.
+func (p *producing) respond(d *produced, name []byte, index int32) (at int) {
+	w, v := &p.q.W, p.q.Version
+	w.Int32(index)
+	at = len(w.B)
+	w.Int16(int16(d.code))
+	w.Int64(d.info.FirstOffset)
+	if v >= 2 {
+		w.Int64(d.info.LogAppendTime)
+	}
+	if v >= 5 {
+		w.Int64(d.info.LogStartOffset)
+	}
+	if v >= 8 {
+		p.rejected(d)
+	}
+	if !p.flexible {
+		return at
+	}
+	if v >= 10 && d.code == wire.NotLeaderOrFollower {
+		p.endpoints.appendCurrentLeader(w, 0, p.b, p.q.Conn.Listener, string(name), index)
+	} else {
+		w.Tags(true)
+	}
+	return at
+}
+
+// rejected writes which records were refused and why.
+func (p *producing) rejected(d *produced) {
+	w := &p.q.W
+	if d.invalid == nil || len(d.invalid.Records) == 0 {
+		w.Length(p.flexible, 0)
+		w.NullableString(p.flexible, nil)
+		return
+	}
+	w.Length(p.flexible, len(d.invalid.Records))
+	for i := range d.invalid.Records {
+		e := &d.invalid.Records[i]
+		w.Int32(e.Index)
+		w.NullableString(p.flexible, &e.Message)
+		w.Tags(p.flexible)
+	}
+	w.NullableString(p.flexible, &d.invalid.Message)
+}
+
+func putCode(b []byte, code wire.Code) { b[0], b[1] = byte(uint16(code)>>8), byte(code) }
+
+// missing is the answer for a partition that this broker has no replica of:
+// somebody else's if the cluster knows it.
+func (b *Broker) missing(topic []byte, index int32) wire.Code {
+	if b.Metadata.Partition(string(topic), index) != nil {
+		return wire.NotLeaderOrFollower
+	}
+	return wire.UnknownTopicOrPartition
+}
+
+// internalTopic tells whether only coordinators write to a topic.
+func internalTopic(name []byte) bool {
+	return string(name) == "__consumer_offsets" || string(name) == "__transaction_state"
+}
+
+// leaderEndpoints collects the addresses of the leaders that an answer names
+// (KIP-951).
+type leaderEndpoints struct {
+	nodes []leaderNode
+}
+
+type leaderNode struct {
+	id   int32
+	at   *metadata.Endpoint
+	rack *string
+}
+
+// appendCurrentLeader writes tagged fields that hold only the current leader
+// and epoch of a partition.
+func (e *leaderEndpoints) appendCurrentLeader(w *wire.Writer, tag uint32, b *Broker, listener, topic string, index int32) {
+	leader, epoch := int32(-1), int32(-1)
+	if t := b.Replicas.Topic([]byte(topic)); t != nil && t.Partition(index) != nil {
+		v := t.Partition(index).View()
+		leader, epoch = v.LeaderID, v.LeaderEpoch
+	} else if p := b.Metadata.Partition(topic, index); p != nil {
+		leader, epoch = p.Leader, p.LeaderEpoch
+	}
+	w.Uvarint(1)
+	w.Uvarint(tag)
+	w.Uvarint(9)
+	w.Int32(leader)
+	w.Int32(epoch)
+	w.Tags(true)
+	if leader < 0 {
+		return
+	}
+	for i := range e.nodes {
+		if e.nodes[i].id == leader {
+			return
+		}
+	}
+	cluster := b.Metadata.Cluster()
+	if at := cluster.Endpoint(leader, listener); at != nil {
+		e.nodes = append(e.nodes, leaderNode{leader, at, cluster.Broker(leader).Rack})
+	}
+}
+
+// append writes the tagged fields that end the answer: the addresses, if any.
+func (e *leaderEndpoints) append(w *wire.Writer, tag uint32) {
+	if len(e.nodes) == 0 {
+		w.Tags(true)
+		return
+	}
+	var value wire.Writer
+	value.Length(true, len(e.nodes))
+	for _, n := range e.nodes {
+		value.Int32(n.id)
+		value.String(true, n.at.Host)
+		value.Int32(n.at.Port)
+		value.NullableString(true, n.rack)
+		value.Tags(true)
+	}
+	w.Uvarint(1)
+	w.Uvarint(tag)
+	w.Uvarint(uint32(len(value.B)))
+	w.B = append(w.B, value.B...)
+}
