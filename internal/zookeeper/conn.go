@@ -19,7 +19,7 @@ import (
 const (
 	minBackoff = 10 * time.Millisecond
 	maxBackoff = time.Second
-	steady     = time.Second
+	steady     = 200 * time.Millisecond
 )
 
 // errProtocol ends a connection whose server breaks the protocol.
