@@ -1,6 +1,15 @@
 package storage
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+
+	"barnabas/internal/config"
+	"barnabas/internal/record"
+)
 
 // Origin says who appends, for the checks of producer state.
 type Origin uint8
@@ -15,7 +24,8 @@ const (
 type AppendRequest struct {
 	// Records is one or more v2 batches, as record.Validate left them: checked,
 	// with offsets that count from 0. Append writes the offsets and the leader
-	// epoch into them and keeps no reference.
+	// epoch into them and keeps no reference. Only a set of one batch may have a
+	// producer id.
 	Records []byte
 	// LeaderEpoch goes into each batch.
 	LeaderEpoch int32
@@ -37,15 +47,390 @@ type AppendInfo struct {
 	Duplicate bool
 }
 
+// summary is what one walk over a set tells.
+type summary struct {
+	first, last int64 // offsets; from 0 in a leader's set
+	maxTs       int64
+	maxTsLast   int64 // last offset of the batch with the largest timestamp
+	epoch       int32 // the last batch's
+	batches     int
+	producer    bool // a batch has a producer id
+	control     bool
+}
+
 // Append writes a leader's set at the end of the log, in the page cache; it is
 // readable when the call returns. Sets of one log are appended in the order in
 // which they got the lock. Errors: ErrClosed, ErrOffline, ErrBatchTooLarge,
 // ErrOutOfOrderSequence, ErrProducerFenced, ErrInvalidTxnState,
 // ErrCoordinatorFenced, ErrInvalidBatch, or what the file system said.
-func (l *Log) Append(req AppendRequest) (AppendInfo, error) { return AppendInfo{}, errors.ErrUnsupported }
+func (l *Log) Append(req AppendRequest) (AppendInfo, error) {
+	if err := l.ready(); err != nil {
+		return AppendInfo{}, err
+	}
+	sum, err := summarize(req.Records, true)
+	if err != nil {
+		return AppendInfo{}, err
+	}
+	var m marker
+	if sum.control {
+		if m, err = readMarker(record.Batch(req.Records)); err != nil {
+			return AppendInfo{}, fmt.Errorf("%w: %w", ErrInvalidBatch, err)
+		}
+	}
+	l.lockIdle()
+	info, err := l.appendLocked(req, sum, m)
+	l.mu.Unlock()
+	if err != nil {
+		return info, err
+	}
+	return info, l.afterAppend(info)
+}
+
+func (l *Log) appendLocked(req AppendRequest, sum summary, m marker) (AppendInfo, error) {
+	info := AppendInfo{MaxTimestamp: sum.maxTs, LogAppendTime: req.LogAppendTime, LogStartOffset: l.start.Load()}
+	if l.state.Load() != loaded {
+		return info, ErrClosed
+	}
+	if sum.producer {
+		b := record.Batch(req.Records)
+		if req.Origin == Client && !b.Control() {
+			if old, ok := l.mu.producers.duplicate(b); ok {
+				info.FirstOffset, info.LastOffset = old.firstOffset(), old.lastOffset
+				info.LogAppendTime, info.Duplicate = old.timestamp, true
+				return info, nil
+			}
+		}
+		if err := l.mu.producers.check(b, m, req.Origin); err != nil {
+			return info, err
+		}
+	}
+	base := l.tail.end.Load()
+	sum.first, sum.last, sum.maxTsLast = base, base+sum.last, base+sum.maxTsLast
+	sum.epoch = req.LeaderEpoch
+	if err := l.rollIfNeededLocked(len(req.Records), sum); err != nil {
+		return info, err
+	}
+	record.AssignOffsets(req.Records, base, req.LeaderEpoch)
+	if err := l.writeLocked(req.Records, sum); err != nil {
+		return info, err
+	}
+	if req.LeaderEpoch >= 0 {
+		l.epochs.assign(req.LeaderEpoch, base)
+	}
+	if sum.producer {
+		l.applyLocked(record.Batch(req.Records), m)
+	}
+	info.FirstOffset, info.LastOffset = sum.first, sum.last
+	return info, nil
+}
 
 // AppendFollower writes what a leader sent: whole batches of any format, with
 // offsets and epochs given. The first must not lie below the end of the log
 // (ErrUnexpectedOffset); gaps are what compaction leaves. Checksums are
 // verified here, producers' sequences are not.
-func (l *Log) AppendFollower(set []byte) (AppendInfo, error) { return AppendInfo{}, errors.ErrUnsupported }
+func (l *Log) AppendFollower(set []byte) (AppendInfo, error) {
+	if err := l.ready(); err != nil {
+		return AppendInfo{}, err
+	}
+	for s := record.Split(set); s.Next(); {
+		if err := s.Batch().Check(); err != nil {
+			return AppendInfo{}, fmt.Errorf("%w: %w", ErrInvalidBatch, err)
+		}
+	}
+	sum, err := summarize(set, false)
+	if err != nil {
+		return AppendInfo{}, err
+	}
+	l.lockIdle()
+	info, err := l.appendFollowerLocked(set, sum)
+	l.mu.Unlock()
+	if err != nil {
+		return info, err
+	}
+	return info, l.afterAppend(info)
+}
+
+func (l *Log) appendFollowerLocked(set []byte, sum summary) (AppendInfo, error) {
+	info := AppendInfo{FirstOffset: sum.first, LastOffset: sum.last, MaxTimestamp: sum.maxTs, LogAppendTime: -1, LogStartOffset: l.start.Load()}
+	if l.state.Load() != loaded {
+		return info, ErrClosed
+	}
+	if end := l.tail.end.Load(); sum.first < end {
+		return info, fmt.Errorf("%w: the set begins at %d, the log ends at %d", ErrUnexpectedOffset, sum.first, end)
+	}
+	if err := l.rollIfNeededLocked(len(set), sum); err != nil {
+		return info, err
+	}
+	if err := l.writeLocked(set, sum); err != nil {
+		return info, err
+	}
+	for s := record.Split(set); s.Next(); {
+		b := s.Batch()
+		if b.LeaderEpoch() >= 0 {
+			l.epochs.assign(b.LeaderEpoch(), b.BaseOffset())
+		}
+		if b.HasProducerID() {
+			m, err := marker{}, error(nil)
+			if b.Control() {
+				m, err = readMarker(b)
+			}
+			if err == nil {
+				l.applyLocked(b, m)
+			}
+		}
+	}
+	return info, nil
+}
+
+// summarize walks a set. A leader's must be v2 throughout.
+func summarize(set []byte, leader bool) (summary, error) {
+	sum := summary{maxTs: -1, maxTsLast: -1, epoch: -1}
+	next := int64(0)
+	s := record.Split(set)
+	for s.Next() {
+		b := s.Batch()
+		if leader {
+			if b.Magic() < 2 || b.LastOffsetDelta() < 0 {
+				return sum, fmt.Errorf("%w: not a batch of format v2", ErrInvalidBatch)
+			}
+			if sum.batches == 0 {
+				sum.first = 0
+			}
+			next += int64(b.LastOffsetDelta()) + 1
+			sum.last = next - 1
+		} else {
+			if sum.batches == 0 {
+				sum.first = b.BaseOffset()
+			} else if b.BaseOffset() <= sum.last {
+				return sum, fmt.Errorf("%w: %w", ErrInvalidBatch, errOrder)
+			}
+			sum.last = b.LastOffset()
+			if sum.last < sum.first {
+				return sum, fmt.Errorf("%w: %w", ErrInvalidBatch, errOrder)
+			}
+		}
+		if ts := b.MaxTimestamp(); ts > sum.maxTs {
+			sum.maxTs, sum.maxTsLast = ts, sum.last
+		}
+		sum.epoch = b.LeaderEpoch()
+		sum.producer = sum.producer || b.HasProducerID()
+		sum.control = sum.control || b.Control()
+		sum.batches++
+	}
+	if err := s.Err(); err != nil {
+		return sum, fmt.Errorf("%w: %w", ErrInvalidBatch, err)
+	}
+	if sum.batches == 0 || leader && sum.batches > 1 && (sum.producer || sum.control) {
+		return sum, fmt.Errorf("%w: %d batches", ErrInvalidBatch, sum.batches)
+	}
+	return sum, nil
+}
+
+// writeLocked puts the set behind the active segment's bytes and publishes it.
+func (l *Log) writeLocked(set []byte, sum summary) error {
+	seg := l.active()
+	ref := seg.file.cached()
+	if ref == nil {
+		var err error
+		if ref, err = l.openActiveLocked(seg); err != nil {
+			return err
+		}
+	}
+	defer ref.release()
+	pos := seg.size.Load()
+	if n, err := ref.file.WriteAt(set, pos); err != nil || n < len(set) {
+		return l.cutBackLocked(ref, seg, pos, err)
+	}
+	if !seg.dirty.Load() {
+		seg.dirty.Store(true)
+	}
+	l.indexLocked(seg, pos, len(set), sum)
+	seg.size.Store(pos + int64(len(set)))
+
+	l.tail.begin()
+	at := pos
+	for s := record.Split(set); s.Next(); {
+		b := s.Batch()
+		l.tail.put(b.BaseOffset(), b.LastOffset(), at)
+		at += int64(len(b))
+	}
+	l.tail.size.Store(pos + int64(len(set)))
+	l.tail.end.Store(sum.last + 1)
+	l.tail.done()
+	return nil
+}
+
+// indexLocked keeps the segment's indexes and largest timestamp as Kafka's
+// LogSegment.append does: the entry names the last offset of the set and the
+// place where the set begins.
+func (l *Log) indexLocked(seg *segment, pos int64, size int, sum summary) {
+	if pos == 0 {
+		seg.firstTimestamp = sum.maxTs
+	}
+	if sum.maxTs > seg.maxTimestamp.Load() {
+		seg.maxTimestamp.Store(sum.maxTs)
+		seg.maxOffset.Store(sum.maxTsLast)
+	}
+	if seg.sinceIndex > int(l.config.Load().IndexIntervalBytes) {
+		seg.offsets.appendOffset(int32(sum.last-seg.base), int32(pos))
+		l.timeEntryLocked(seg)
+		seg.sinceIndex = 0
+	}
+	seg.sinceIndex += size
+}
+
+// timeEntryLocked adds the largest timestamp so far if it is larger than the
+// last entry's.
+func (l *Log) timeEntryLocked(seg *segment) {
+	ts := seg.maxTimestamp.Load()
+	if ts > seg.lastTimeEntry {
+		seg.times.appendTime(ts, int32(seg.maxOffset.Load()-seg.base))
+		seg.lastTimeEntry = ts
+	}
+}
+
+// openActiveLocked opens the active segment's file again after it was closed to
+// make room for others, without holding mu over it.
+func (l *Log) openActiveLocked(seg *segment) (*FileRef, error) {
+	l.mu.busy = true
+	l.mu.Unlock()
+	ref, err := seg.file.acquire()
+	l.mu.Lock()
+	l.mu.busy = false
+	l.mu.idle.Broadcast()
+	return ref, err
+}
+
+// cutBackLocked undoes a failed write (invariant 2).
+func (l *Log) cutBackLocked(ref *FileRef, seg *segment, pos int64, cause error) error {
+	if cause == nil {
+		cause = errors.New("short write")
+	}
+	err := fmt.Errorf("append to %s: %w", seg.path(), cause)
+	if terr := ref.file.Truncate(pos); terr != nil {
+		err = errors.Join(err, terr)
+		l.dir.fail(err)
+	}
+	return err
+}
+
+func (l *Log) applyLocked(b record.Batch, m marker) {
+	done, ok := l.mu.producers.apply(b, m)
+	if ok && done.aborted {
+		l.active().txns.add(abortedTxn{done.txn.producer, done.txn.first, done.txn.last, done.stable})
+	}
+	if ok || b.Transactional() || l.unstable.Load() >= 0 {
+		l.unstable.Store(l.mu.producers.firstUnstable(l.hw.Load()))
+	}
+}
+
+// afterAppend hands the log to the flusher when enough has gathered, and waits
+// for it where flush.messages says so.
+func (l *Log) afterAppend(info AppendInfo) error {
+	if info.Duplicate {
+		return nil
+	}
+	n := l.unflushed.Add(info.LastOffset - info.FirstOffset + 1)
+	if l.unsyncedAt.Load() == 0 {
+		l.unsyncedAt.CompareAndSwap(0, l.dir.now().UnixMilli())
+		l.dir.touched.Store(true)
+	}
+	if every := l.config.Load().FlushMessages; n >= every {
+		return l.flushTo(info.LastOffset + 1)
+	}
+	if l.unsynced.Load() >= syncBytes {
+		l.dir.enqueue(l)
+	}
+	return nil
+}
+
+// rollIfNeededLocked begins a new segment when the set does not fit the active
+// one (Kafka's LogSegment.shouldRoll).
+func (l *Log) rollIfNeededLocked(size int, sum summary) error {
+	c := l.config.Load()
+	if size > int(c.SegmentBytes) {
+		return fmt.Errorf("%w: %d bytes, segment.bytes is %d", ErrBatchTooLarge, size, c.SegmentBytes)
+	}
+	seg := l.active()
+	now := l.dir.now().UnixMilli()
+	l.unsynced.Add(int64(size))
+	if !l.shouldRollLocked(seg, c, int64(size), sum, now) {
+		return nil
+	}
+	return l.rollLocked(max(sum.first, l.tail.end.Load()), now)
+}
+
+func (l *Log) shouldRollLocked(seg *segment, c *config.Topic, size int64, sum summary, now int64) bool {
+	have := seg.size.Load()
+	switch {
+	case sum.last-seg.base > math.MaxInt32:
+		return true
+	case have == 0:
+		return false
+	case have > int64(c.SegmentBytes)-size:
+		return true
+	case seg.offsets.count() >= int(c.SegmentIndexBytes)/offsetEntry,
+		seg.times.count() >= int(c.SegmentIndexBytes)/timeEntry-1:
+		return true
+	}
+	waited := now - seg.created
+	if seg.firstTimestamp >= 0 && sum.maxTs >= 0 {
+		waited = sum.maxTs - seg.firstTimestamp
+	}
+	return waited > c.SegmentMs-l.mu.jitter
+}
+
+// rollLocked seals the active segment and begins one at base. The file is made
+// while mu is free and busy keeps appends out.
+func (l *Log) rollLocked(base, now int64) error {
+	if base <= l.active().base {
+		return fmt.Errorf("%w: a segment can't hold its offsets", ErrInvalidBatch)
+	}
+	l.mu.busy = true
+	l.mu.Unlock()
+	next, err := l.createSegment(base, now)
+	l.mu.Lock()
+	l.mu.busy = false
+	l.mu.idle.Broadcast()
+	if err != nil {
+		return err
+	}
+	old := l.active()
+	l.timeEntryLocked(old)
+	old.knownMax.Store(true)
+	old.active.Store(false)
+	l.mu.snapshots = append(l.mu.snapshots, pendingSnapshot{base, l.mu.producers.encode()})
+	l.mu.jitter = jitter(l.config.Load())
+	segs := *l.segments.Load()
+	l.publish(append(segs[:len(segs):len(segs)], next))
+	l.tail.reset(base, 0, l.tail.end.Load())
+	l.dir.enqueue(l)
+	return nil
+}
+
+func jitter(c *config.Topic) int64 {
+	if most := min(c.SegmentJitterMs, c.SegmentMs); most > 0 {
+		return rand.Int64N(most)
+	}
+	return 0
+}
+
+// createSegment makes the files of an empty segment.
+func (l *Log) createSegment(base, now int64) (*segment, error) {
+	seg := newSegment(l.dir.cache, l.folder, base, now)
+	seg.offsets.fresh()
+	seg.times.fresh()
+	seg.txns.reset(false)
+	seg.knownMax.Store(true)
+	seg.active.Store(true)
+	ref, err := seg.file.acquireFlag(os.O_RDWR | os.O_CREATE | os.O_TRUNC)
+	if err != nil {
+		return nil, fmt.Errorf("new segment: %w", err)
+	}
+	defer ref.release()
+	l.foldersNew.Store(true)
+	return seg, nil
+}
+
+// publish replaces the list of segments that readers see.
+func (l *Log) publish(segs []*segment) { l.segments.Store(&segs) }

@@ -2,111 +2,366 @@ package storage
 
 import (
 	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
 
 	"barnabas/internal/config"
+	"barnabas/internal/vfs"
 	"barnabas/internal/wire"
 )
 
 // Log is one partition on this broker. All methods may be called from any
 // goroutine. The first call that needs the files loads them.
-type Log struct{}
+type Log struct {
+	tp     wire.TopicPartition
+	dir    *logDir
+	folder string // the partition's folder
+
+	config  atomic.Pointer[config.Topic]
+	topicID atomic.Pointer[wire.UUID] // nil: not read yet
+	state   atomic.Int32
+	failure atomic.Pointer[error] // why loading failed
+
+	// what readers use
+	segments atomic.Pointer[[]*segment] // by base offset; the last is active
+	tail     tail
+	start    atomic.Int64 // first readable offset
+	hw       atomic.Int64 // high watermark
+	recovery atomic.Int64 // recovery point
+	unstable atomic.Int64 // first offset of a transaction that is not decided, -1
+	epochs   epochs
+
+	// what is not on the disk yet
+	unsynced    atomic.Int64 // bytes appended since the last sync
+	unsyncedAt  atomic.Int64 // ms of the first of them, 0: none
+	unflushed   atomic.Int64 // records appended since the last sync
+	queued      atomic.Bool  // waits for the directory's flusher
+	foldersNew  atomic.Bool  // names in the folder were not synced
+	startRaised atomic.Bool  // DeleteRecords moved start above the first segment
+
+	// found is what the checkpoints of the last run said.
+	found foundOffsets
+
+	// maintenance orders loading, syncing, truncating, deleting and closing. It
+	// is held over I/O, and taken by nobody who appends to or reads a loaded log.
+	maintenance sync.Mutex
+
+	// mu is the append lock; see the package comment.
+	mu struct {
+		sync.Mutex
+		idle      *sync.Cond // signalled when busy ends
+		busy      bool       // the end of the log is being moved by hand
+		producers *producers
+		snapshots []pendingSnapshot // taken at rolls, not written yet
+		jitter    int64             // of the active segment, ms
+	}
+}
+
+type pendingSnapshot struct {
+	offset int64
+	data   []byte
+}
+
+// foundOffsets is what the checkpoints say of a log before it is loaded.
+type foundOffsets struct {
+	clean    bool  // the directory was left by a clean stop
+	known    bool  // recovery is from a checkpoint
+	recovery int64 // recovery point
+	start    int64 // log start offset, 0 when not said
+}
+
+// The states of a log.
+const (
+	unloaded int32 = iota
+	loaded
+	broken // could not be loaded
+	closed
+)
+
+func newLog(tp wire.TopicPartition, d *logDir, c *config.Topic) *Log {
+	l := &Log{tp: tp, dir: d, folder: filepath.Join(d.path, tp.String())}
+	l.config.Store(c)
+	l.mu.idle = sync.NewCond(&l.mu.Mutex)
+	l.mu.producers = newProducers()
+	l.unstable.Store(-1)
+	l.segments.Store(&[]*segment{})
+	return l
+}
 
 // Partition returns the topic and partition.
-func (l *Log) Partition() wire.TopicPartition { return wire.TopicPartition{} }
-
-// TopicID returns the id in partition.metadata, zero when there is none.
-func (l *Log) TopicID() wire.UUID { return wire.UUID{} }
-
-// SetTopicID stores the topic's id in partition.metadata when there is none
-// yet; ErrInconsistentTopicID when there is another.
-func (l *Log) SetTopicID(id wire.UUID) error { return errors.ErrUnsupported }
+func (l *Log) Partition() wire.TopicPartition { return l.tp }
 
 // Dir returns the log directory that holds the partition.
-func (l *Log) Dir() string { return "" }
+func (l *Log) Dir() string { return l.dir.path }
 
 // Config returns the topic's configuration in force.
-func (l *Log) Config() *config.Topic { return nil }
+func (l *Log) Config() *config.Topic { return l.config.Load() }
 
 // SetConfig replaces the topic's configuration; it takes effect at the next
 // append, roll or round of retention.
-func (l *Log) SetConfig(c *config.Topic) {}
+func (l *Log) SetConfig(c *config.Topic) { l.config.Store(c) }
+
+// Err returns nil while the log can be used: else ErrOffline, ErrClosed, or why
+// it could not be loaded.
+func (l *Log) Err() error {
+	if l.state.Load() == unloaded && l.dir.online() {
+		return nil
+	}
+	return l.ready()
+}
+
+// ready loads the log if need be and tells whether it can be used.
+func (l *Log) ready() error {
+	if l.state.Load() == unloaded && l.dir.online() {
+		return l.load()
+	}
+	return l.readyLoaded()
+}
+
+func (l *Log) readyLoaded() error {
+	switch l.state.Load() {
+	case closed:
+		return ErrClosed
+	case broken:
+		return *l.failure.Load()
+	}
+	if !l.dir.online() {
+		return fmt.Errorf("%w: %s", ErrOffline, l.dir.path)
+	}
+	return nil
+}
 
 // StartOffset returns the first offset that may be read.
-func (l *Log) StartOffset() int64 { return 0 }
+func (l *Log) StartOffset() int64 {
+	if l.ready() != nil {
+		return l.found.start
+	}
+	return l.start.Load()
+}
 
-// EndOffset returns the offset that the next record will get (LEO).
-func (l *Log) EndOffset() int64 { return 0 }
+// EndOffset returns the offset that the next record will get (LEO). After a
+// clean stop it is known without loading the log.
+func (l *Log) EndOffset() int64 {
+	if l.state.Load() == unloaded && l.found.clean && l.found.known {
+		return l.found.recovery
+	}
+	_ = l.ready() // what is known then counts
+	return l.tail.end.Load()
+}
 
 // HighWatermark returns what SetHighWatermark was last told, at first what the
 // checkpoint says (0 without one), never outside of start and end.
-func (l *Log) HighWatermark() int64 { return 0 }
+func (l *Log) HighWatermark() int64 { return l.hw.Load() }
 
 // SetHighWatermark tells the log up to where (exclusive) it is replicated. The
 // log writes it to replication-offset-checkpoint every few seconds and deletes
 // no segment above it. It may go back (a new follower's).
-func (l *Log) SetHighWatermark(offset int64) {}
+func (l *Log) SetHighWatermark(offset int64) {
+	if l.hw.Swap(offset) == offset || l.unstable.Load() < 0 {
+		return
+	}
+	l.mu.Lock()
+	l.unstable.Store(l.mu.producers.firstUnstable(offset))
+	l.mu.Unlock()
+}
 
 // LastStableOffset returns the first offset of the earliest transaction that is
 // still open below the high watermark, or the high watermark.
-func (l *Log) LastStableOffset() int64 { return 0 }
+func (l *Log) LastStableOffset() int64 {
+	_ = l.ready()
+	hw := l.hw.Load()
+	if first := l.unstable.Load(); first >= 0 && first < hw {
+		return first
+	}
+	return hw
+}
 
 // AbortedTransactions returns the aborted transactions with records in
 // [from, upTo), for read_committed.
 func (l *Log) AbortedTransactions(from, upTo int64) ([]AbortedTxn, error) {
-	return nil, errors.ErrUnsupported
+	if err := l.ready(); err != nil {
+		return nil, err
+	}
+	var out []AbortedTxn
+	segs := *l.segments.Load()
+	for i := max(floorSegment(segs, from), 0); i < len(segs); i++ {
+		if err := segs[i].txns.load(l.dir.fs); err != nil {
+			return nil, err
+		}
+		var done bool
+		if out, done = segs[i].txns.collect(out, from, upTo); done {
+			break
+		}
+	}
+	return out, nil
 }
 
 // RecoveryPoint returns the offset up to which the log is known to be on disk.
-func (l *Log) RecoveryPoint() int64 { return 0 }
-
-// Size returns the bytes of all segments.
-func (l *Log) Size() int64 { return 0 }
-
-// Err returns nil while the log can be used: else ErrOffline, ErrClosed, or why
-// it could not be loaded.
-func (l *Log) Err() error { return nil }
-
-// Flush makes everything appended so far durable and moves the recovery point.
-func (l *Log) Flush() error { return errors.ErrUnsupported }
-
-// OffsetForTimestamp finds the first record with a timestamp (ms) of at least
-// ts, as ListOffsets means it; found is false when there is none.
-func (l *Log) OffsetForTimestamp(ts int64) (at TimestampOffset, found bool, err error) {
-	return TimestampOffset{}, false, errors.ErrUnsupported
+func (l *Log) RecoveryPoint() int64 {
+	if l.state.Load() == unloaded {
+		return l.found.recovery
+	}
+	return l.recovery.Load()
 }
 
-// MaxTimestamp finds the first record with the largest timestamp (ListOffsets
-// with -3, KIP-734); found is false in an empty log.
-func (l *Log) MaxTimestamp() (at TimestampOffset, found bool, err error) {
-	return TimestampOffset{}, false, errors.ErrUnsupported
+// Size returns the bytes of all segments.
+func (l *Log) Size() int64 {
+	_ = l.ready()
+	var n int64
+	for _, s := range *l.segments.Load() {
+		n += s.size.Load()
+	}
+	return n
 }
 
 // LatestEpoch returns the newest leader epoch known, or -1.
-func (l *Log) LatestEpoch() int32 { return -1 }
+func (l *Log) LatestEpoch() int32 {
+	_ = l.ready()
+	return l.epochs.latest()
+}
 
 // EpochForOffset returns the leader epoch of an offset, or -1.
-func (l *Log) EpochForOffset(offset int64) int32 { return -1 }
+func (l *Log) EpochForOffset(offset int64) int32 {
+	_ = l.ready()
+	return l.epochs.forOffset(offset)
+}
 
 // AssignEpoch notes that a leader epoch begins at the end of the log, with or
-// without a record to come; epochs that are not newer change nothing.
-func (l *Log) AssignEpoch(epoch int32) error { return errors.ErrUnsupported }
+// without a record to come; epochs that are not newer change nothing. The file
+// is written within a second or so.
+func (l *Log) AssignEpoch(epoch int32) error {
+	if err := l.ready(); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.epochs.assign(epoch, l.tail.end.Load())
+	l.dir.touched.Store(true)
+	return nil
+}
 
 // EndOffsetForEpoch answers OffsetForLeaderEpoch as Kafka's LeaderEpochFileCache
 // does: the end offset of the largest epoch not above the one asked for.
-func (l *Log) EndOffsetForEpoch(epoch int32) EpochEnd { return EpochEnd{-1, -1} }
+func (l *Log) EndOffsetForEpoch(epoch int32) EpochEnd {
+	if l.ready() != nil {
+		return EpochEnd{-1, -1}
+	}
+	return l.epochs.endFor(epoch, l.tail.end.Load())
+}
 
-// TruncateTo drops all batches that reach offset or beyond; the end becomes
-// offset if it was larger.
-func (l *Log) TruncateTo(offset int64) error { return errors.ErrUnsupported }
+// TopicID returns the id in partition.metadata, zero when there is none.
+func (l *Log) TopicID() wire.UUID {
+	if id := l.topicID.Load(); id != nil {
+		return *id
+	}
+	id, err := readPartitionFile(l.dir.fs, l.folder)
+	if err != nil {
+		l.dir.log.Warn("partition.metadata can't be read; it counts as missing", "partition", l.tp.String(), "error", err)
+	}
+	l.topicID.CompareAndSwap(nil, &id)
+	return *l.topicID.Load()
+}
 
-// TruncateFullyAndStartAt drops everything; start and end become offset.
-func (l *Log) TruncateFullyAndStartAt(offset int64) error { return errors.ErrUnsupported }
+// SetTopicID stores the topic's id in partition.metadata when there is none
+// yet; ErrInconsistentTopicID when there is another.
+func (l *Log) SetTopicID(id wire.UUID) error {
+	has := l.TopicID()
+	if has == id || id.IsZero() {
+		return nil
+	}
+	if !has.IsZero() {
+		return fmt.Errorf("%w: %s is topic %s, not %s", ErrInconsistentTopicID, l.folder, has, id)
+	}
+	l.maintenance.Lock()
+	defer l.maintenance.Unlock()
+	if l.state.Load() == closed {
+		return ErrClosed
+	}
+	if err := writePartitionFile(l.dir.fs, l.folder, id); err != nil {
+		return err
+	}
+	l.topicID.Store(&id)
+	l.foldersNew.Store(true)
+	return nil
+}
 
-// DeleteRecordsTo raises the start offset to offset (at most the high watermark,
-// else ErrOffsetOutOfRange) and returns the start offset, which never goes back.
-// -1 means the high watermark. On a topic that is only compacted it is ErrPolicy.
-func (l *Log) DeleteRecordsTo(offset int64) (int64, error) { return 0, errors.ErrUnsupported }
+// partition.metadata, text:
+//
+//	version: 0
+//	topic_id: 22 characters of base64url
+const partitionFileVersion = "0"
 
-// RaiseStartOffset is DeleteRecordsTo for a follower, which is told by its
-// leader: no policy applies.
-func (l *Log) RaiseStartOffset(offset int64) error { return errors.ErrUnsupported }
+func readPartitionFile(fsys vfs.FS, folder string) (wire.UUID, error) {
+	data, err := vfs.ReadFile(fsys, filepath.Join(folder, partitionFile), 4096)
+	if errors.Is(err, fs.ErrNotExist) {
+		return wire.UUID{}, nil
+	}
+	if err != nil {
+		return wire.UUID{}, err
+	}
+	var version, id string
+	for _, line := range strings.Split(string(data), "\n") {
+		name, value, _ := strings.Cut(line, ":")
+		switch strings.TrimSpace(name) {
+		case "version":
+			version = strings.TrimSpace(value)
+		case "topic_id":
+			id = strings.TrimSpace(value)
+		}
+	}
+	if version != partitionFileVersion {
+		return wire.UUID{}, fmt.Errorf("%s: unknown version %.20q", partitionFile, version)
+	}
+	return wire.ParseUUID(id)
+}
+
+func writePartitionFile(fsys vfs.FS, folder string, id wire.UUID) error {
+	text := "version: " + partitionFileVersion + "\ntopic_id: " + id.String()
+	return vfs.WriteFile(fsys, filepath.Join(folder, partitionFile), []byte(text), 0o644)
+}
+
+// lockIdle takes mu when nobody moves the end of the log by hand.
+func (l *Log) lockIdle() {
+	l.mu.Lock()
+	for l.mu.busy {
+		l.mu.idle.Wait()
+	}
+}
+
+// beginWork keeps appends out without holding mu; endWork lets them in again.
+func (l *Log) beginWork() {
+	l.lockIdle()
+	l.mu.busy = true
+	l.mu.Unlock()
+}
+
+func (l *Log) endWork() {
+	l.mu.Lock()
+	l.mu.busy = false
+	l.mu.idle.Broadcast()
+	l.mu.Unlock()
+}
+
+// floorSegment returns the index of the segment that could hold offset, -1 when
+// all begin above it.
+func floorSegment(segs []*segment, offset int64) int {
+	lo, hi := 0, len(segs)
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if segs[mid].base <= offset {
+			lo = mid + 1
+		} else {
+			hi = mid
+		}
+	}
+	return lo - 1
+}
+
+func (l *Log) active() *segment {
+	segs := *l.segments.Load()
+	return segs[len(segs)-1]
+}

@@ -20,11 +20,14 @@ type Options struct {
 	// written where there is none. See [ReadIdentity] for what is found.
 	BrokerID  int32
 	ClusterID string
+	// ClusterCreated says that ClusterID was made by this start, since ZooKeeper
+	// had none; it only makes the error of a mismatch more precise.
+	ClusterCreated bool
 	// Topic resolves a topic's configuration; it is asked when a log is loaded.
 	// nil means the broker's defaults. See [Log.SetConfig] for later changes.
 	Topic func(topic string) *config.Topic
-	// OnDirFailure is called once for each directory that goes offline, from the
-	// goroutine that met the failure, with no lock held.
+	// OnDirFailure is called once for each directory that goes offline, from a
+	// goroutine of the manager, with no lock held.
 	OnDirFailure func(dir string, cause error)
 	// BootID is the machine's boot id; "" means the host's.
 	BootID string
@@ -70,4 +73,3 @@ type AbortedTxn struct {
 	ProducerID  int64
 	FirstOffset int64
 }
-

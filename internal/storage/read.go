@@ -2,6 +2,9 @@ package storage
 
 import (
 	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
 
 	"barnabas/internal/vfs"
 )
@@ -10,6 +13,7 @@ import (
 // slice of it is held.
 type FileRef struct {
 	file vfs.File
+	refs atomic.Int32
 }
 
 // Fd returns the descriptor for sendfile, or false when the file system has
@@ -31,10 +35,28 @@ type Slice struct {
 }
 
 // ReadAt reads from the slice into p; off counts from the start of the slice.
-func (s Slice) ReadAt(p []byte, off int64) (int, error) { return 0, errors.ErrUnsupported }
+// It returns io.EOF at the slice's end.
+func (s Slice) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 || off >= int64(s.Len) {
+		return 0, io.EOF
+	}
+	short := int64(len(p)) > int64(s.Len)-off
+	if short {
+		p = p[:int64(s.Len)-off]
+	}
+	n, err := s.File.file.ReadAt(p, s.Pos+off)
+	if err == nil && short {
+		err = io.EOF
+	}
+	return n, err
+}
 
 // Release gives the reference back; the slice must not be used after.
-func (s Slice) Release() {}
+func (s Slice) Release() {
+	if s.File != nil {
+		s.File.release()
+	}
+}
 
 // Read returns the batches from the one that contains offset, at most maxBytes
 // of them (the last may be cut), none at or above upTo. With minOne the first
@@ -42,5 +64,118 @@ func (s Slice) Release() {}
 // end gives an empty slice; below the start or beyond the end,
 // ErrOffsetOutOfRange. It takes no lock and reads at most a few KiB itself.
 func (l *Log) Read(offset int64, maxBytes int, upTo int64, minOne bool) (Slice, error) {
-	return Slice{}, errors.ErrUnsupported
+	if err := l.ready(); err != nil {
+		return Slice{}, err
+	}
+	for range 3 {
+		s, err := l.read(offset, maxBytes, upTo, minOne)
+		if err != errStale {
+			return s, err
+		}
+		if err := l.waitForMaintenance(); err != nil {
+			return Slice{}, err
+		}
+	}
+	return Slice{}, l.missing(offset)
+}
+
+// waitForMaintenance is for a reader whose segment has gone: what took it away
+// is soon through with publishing what there is now.
+func (l *Log) waitForMaintenance() error {
+	l.maintenance.Lock()
+	defer l.maintenance.Unlock()
+	return l.readyLoaded()
+}
+
+// missing is the error of a segment that is published, but not on the disk.
+func (l *Log) missing(offset int64) error {
+	return &CorruptionError{Path: l.folder, Segment: -1, Offset: offset, Cause: errors.New("a segment's file has gone")}
+}
+
+func (l *Log) read(offset int64, maxBytes int, upTo int64, minOne bool) (Slice, error) {
+	view := l.tail.load(offset, upTo)
+	segs := *l.segments.Load()
+	out := Slice{Start: l.start.Load()}
+	if offset < out.Start || offset > view.end {
+		return out, fmt.Errorf("%w: %d is not in [%d, %d]", ErrOffsetOutOfRange, offset, out.Start, view.end)
+	}
+	if offset >= view.end || offset >= upTo || maxBytes <= 0 && !minOne {
+		return out, nil
+	}
+	for i := floorSegment(segs, offset); ; i++ {
+		if i < 0 {
+			return out, errStale // deleted since the start was read
+		}
+		if i >= len(segs) || segs[i].base > view.base {
+			return out, nil // a gap up to the end
+		}
+		seg := segs[i]
+		limit, err := seg.bound(view, upTo)
+		if err != nil {
+			return out, err
+		}
+		pos, size, ok := view.pos, view.next-view.pos, view.pos >= 0
+		if !ok || seg.base != view.base {
+			var at place
+			if at, ok, err = seg.locate(offset, seg.readable(view)); err != nil {
+				return out, err
+			}
+			pos, size = at.pos, at.size
+			if ok && at.base >= upTo {
+				return out, nil
+			}
+		}
+		if ok {
+			return l.slice(out, seg, pos, size, limit, maxBytes, minOne)
+		}
+		if seg.base == view.base {
+			return out, nil
+		}
+	}
+}
+
+// readable is how many bytes of the segment were published in view.
+func (s *segment) readable(view tailView) int64 {
+	if s.base == view.base {
+		return view.size
+	}
+	return s.size.Load()
+}
+
+// bound returns the position of the first batch that reaches upTo or beyond.
+func (s *segment) bound(view tailView, upTo int64) (int64, error) {
+	size := s.readable(view)
+	if s.base < view.base {
+		if upTo >= view.base {
+			return size, nil
+		}
+	} else if view.boundPos >= 0 {
+		return view.boundPos, nil
+	}
+	at, ok, err := s.locate(upTo, size)
+	if err != nil || !ok {
+		return size, err
+	}
+	return at.pos, nil
+}
+
+// slice cuts the answer to size and takes the reference.
+func (l *Log) slice(out Slice, seg *segment, pos, size, limit int64, maxBytes int, minOne bool) (Slice, error) {
+	n := min(int64(maxBytes), limit-pos)
+	if int64(maxBytes) < size {
+		if minOne {
+			n = min(size, limit-pos)
+		} else {
+			out.FirstIncomplete = true
+		}
+	}
+	if n <= 0 {
+		return out, nil
+	}
+	ref, err := seg.file.acquire()
+	if err != nil {
+		return out, stale(err)
+	}
+	out.File, out.Pos, out.Len = ref, pos, int(n)
+	return out, nil
 }

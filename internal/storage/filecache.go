@@ -1,0 +1,175 @@
+package storage
+
+import (
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"barnabas/internal/vfs"
+)
+
+// fileCache bounds how many files are open. Which one goes when there are too
+// many is decided by a clock (second chance), an approximation of LRU that
+// costs a hit no lock.
+type fileCache struct {
+	fs    vfs.FS
+	limit int
+	mu    struct {
+		sync.Mutex
+		open []*handle // those with a reference of the cache
+		hand int
+	}
+}
+
+func newFileCache(fsys vfs.FS, limit int) *fileCache { return &fileCache{fs: fsys, limit: limit} }
+
+// handle is a file by name, opened when it is needed.
+type handle struct {
+	cache  *fileCache
+	name   atomic.Pointer[string]
+	ref    atomic.Pointer[FileRef] // the cache's reference; nil while not open
+	used   atomic.Bool             // since the clock last passed
+	closed atomic.Bool
+	slot   int // in cache.mu.open, guarded by cache.mu
+}
+
+func newHandle(c *fileCache, name string) *handle {
+	h := &handle{cache: c}
+	h.name.Store(&name)
+	return h
+}
+
+func (r *FileRef) tryAcquire() bool {
+	for {
+		n := r.refs.Load()
+		if n <= 0 {
+			return false
+		}
+		if r.refs.CompareAndSwap(n, n+1) {
+			return true
+		}
+	}
+}
+
+func (r *FileRef) release() {
+	if r.refs.Add(-1) == 0 {
+		_ = r.file.Close() // only read from, or synced by name
+	}
+}
+
+// acquire returns a reference to the open file, opening it if need be. The
+// error is ErrClosed after close, else what the file system said.
+func (h *handle) acquire() (*FileRef, error) { return h.acquireFlag(os.O_RDWR) }
+
+func (h *handle) acquireFlag(flag int) (*FileRef, error) {
+	if r := h.cached(); r != nil {
+		return r, nil
+	}
+	for {
+		if h.closed.Load() {
+			return nil, ErrClosed
+		}
+		f, err := h.cache.fs.OpenFile(*h.name.Load(), flag, 0o644)
+		if err != nil {
+			return nil, err
+		}
+		r := &FileRef{file: f}
+		r.refs.Store(2) // the cache's and the caller's
+		h.used.Store(true)
+		if h.ref.CompareAndSwap(nil, r) {
+			h.cache.add(h)
+			if h.closed.Load() {
+				h.drop()
+			}
+			return r, nil
+		}
+		_ = f.Close()
+		if r := h.cached(); r != nil {
+			return r, nil
+		}
+	}
+}
+
+// cached returns a reference if the file is open already.
+func (h *handle) cached() *FileRef {
+	r := h.ref.Load()
+	if r == nil || !r.tryAcquire() {
+		return nil
+	}
+	if !h.used.Load() {
+		h.used.Store(true)
+	}
+	return r
+}
+
+// drop gives the cache's reference up.
+func (h *handle) drop() {
+	h.cache.remove(h)
+	if r := h.ref.Swap(nil); r != nil {
+		r.release()
+	}
+}
+
+// close ends the handle; references in use stay good.
+func (h *handle) close() {
+	h.closed.Store(true)
+	h.drop()
+}
+
+// rename moves the file and follows it.
+func (h *handle) rename(to string) error {
+	if err := h.cache.fs.Rename(*h.name.Load(), to); err != nil {
+		return err
+	}
+	h.name.Store(&to)
+	return nil
+}
+
+func (c *fileCache) add(h *handle) {
+	var victim *handle
+	c.mu.Lock()
+	h.slot = len(c.mu.open)
+	c.mu.open = append(c.mu.open, h)
+	if len(c.mu.open) > c.limit {
+		victim = c.evictLocked(h)
+	}
+	c.mu.Unlock()
+	if victim != nil {
+		if r := victim.ref.Swap(nil); r != nil {
+			r.release()
+		}
+	}
+}
+
+// evictLocked takes one handle other than keep off the list.
+func (c *fileCache) evictLocked(keep *handle) *handle {
+	for range 2*len(c.mu.open) + 1 {
+		if c.mu.hand >= len(c.mu.open) {
+			c.mu.hand = 0
+		}
+		h := c.mu.open[c.mu.hand]
+		if h != keep && !h.used.Swap(false) {
+			c.removeLocked(h)
+			return h
+		}
+		c.mu.hand++
+	}
+	return nil
+}
+
+func (c *fileCache) remove(h *handle) {
+	c.mu.Lock()
+	c.removeLocked(h)
+	c.mu.Unlock()
+}
+
+func (c *fileCache) removeLocked(h *handle) {
+	if h.slot >= len(c.mu.open) || c.mu.open[h.slot] != h {
+		return
+	}
+	last := len(c.mu.open) - 1
+	c.mu.open[h.slot] = c.mu.open[last]
+	c.mu.open[h.slot].slot = h.slot
+	c.mu.open[last] = nil
+	c.mu.open = c.mu.open[:last]
+}

@@ -1,0 +1,219 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// sameBootCheck is how many bytes at the end of a log have their checksums
+// verified when only the process was killed: the page cache has survived, and
+// just the last write can be torn. After lost power all are, from the recovery
+// point on.
+const sameBootCheck = 64 << 20
+
+// recover checks the log from the recovery point on, makes the indexes anew
+// from there, and cuts at the first bad batch (invariant 5).
+func (l *Log) recover(segs []*segment) ([]*segment, int64, error) {
+	point := l.found.recovery
+	i := max(floorSegment(segs, point), 0)
+	end := segs[i].base
+	for ; i < len(segs); i++ {
+		s := segs[i]
+		if s.base < end {
+			return l.cutSegments(segs, i, end, fmt.Errorf("the file's name is below the end of the segment before, %d", end))
+		}
+		next, good, cause, err := l.recoverSegment(s, max(point, s.base))
+		if err != nil {
+			return nil, 0, err
+		}
+		end = max(next, s.base)
+		s.dirty.Store(true)
+		if cause == nil {
+			if ts := s.maxTimestamp.Load(); i+1 < len(segs) && ts > s.lastTimeEntry {
+				s.times.appendTime(ts, int32(s.maxOffset.Load()-s.base))
+			}
+			continue
+		}
+		if err := l.cut(s, good, end, cause); err != nil {
+			return nil, 0, err
+		}
+		if i+1 < len(segs) {
+			return l.cutSegments(segs, i+1, end, errors.New("it follows a bad batch"))
+		}
+	}
+	return segs, end, nil
+}
+
+// recoverSegment walks a segment; good is how many of its bytes are whole
+// batches, cause why the next one is not.
+func (l *Log) recoverSegment(s *segment, point int64) (end, good int64, cause, err error) {
+	start, ok, err := l.adoptUpTo(s, point-1)
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	if !ok {
+		s.offsets.replace(nil)
+		s.times.replace(nil)
+		start = 0
+	}
+	end, good, cause, err = l.walk(s, start)
+	if err == nil && start > 0 && good == start {
+		// The last entry led astray: the file itself decides.
+		s.offsets.replace(nil)
+		s.times.replace(nil)
+		s.maxTimestamp.Store(-1)
+		s.lastTimeEntry = -1
+		end, good, cause, err = l.walk(s, 0)
+	}
+	s.knownMax.Store(true)
+	return end, good, cause, err
+}
+
+// walk goes over the batches from start on.
+func (l *Log) walk(s *segment, start int64) (end, good int64, cause, err error) {
+	ref, err := s.file.acquire()
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	defer ref.release()
+	window, scratch := scanBuffers.Get().(*[]byte), scanBuffers.Get().(*[]byte)
+	defer scanBuffers.Put(window)
+	defer scanBuffers.Put(scratch)
+	if err := s.readFirstTimestamp(ref, *window); err != nil {
+		return 0, 0, nil, err
+	}
+	size := s.size.Load()
+	checkFrom := start
+	if l.dir.sameBoot {
+		checkFrom = max(start, size-sameBootCheck)
+	}
+	ix := newIndexer(int(l.config.Load().IndexIntervalBytes))
+	ix.maxTs, ix.maxOff, ix.lastTs = s.maxTimestamp.Load(), s.maxOffset.Load(), s.lastTimeEntry
+	end = s.base
+	sc := scan(ref.file, start, size, *window)
+	for {
+		ok, serr := sc.step()
+		if serr != nil {
+			cause = serr
+			break
+		}
+		if !ok {
+			break
+		}
+		if cause, err = l.checkBatch(&sc, end, checkFrom, *scratch); cause != nil || err != nil {
+			sc.next = sc.pos
+			break
+		}
+		end = sc.header.LastOffset() + 1
+		if e := sc.header.LeaderEpoch(); e >= 0 {
+			l.epochs.assign(e, sc.header.BaseOffset())
+		}
+		ix.add(s.base, sc.header, sc.pos, sc.size)
+	}
+	var perr *fs.PathError
+	if errors.As(cause, &perr) { // the disk, not the bytes
+		return 0, 0, nil, cause
+	}
+	s.offsets.extend(ix.offsets)
+	s.times.extend(ix.times)
+	s.sinceIndex, s.lastTimeEntry = ix.since, ix.lastTs
+	s.maxTimestamp.Store(ix.maxTs)
+	s.maxOffset.Store(ix.maxOff)
+	return end, sc.next, cause, err
+}
+
+func (l *Log) checkBatch(sc *scanner, end, checkFrom int64, scratch []byte) (cause, err error) {
+	h := sc.header
+	if h.Magic() >= 2 && h.BaseOffset() < end || h.LastOffset() < end || h.LastOffset() < h.BaseOffset() {
+		return errOrder, nil
+	}
+	if sc.next <= checkFrom {
+		return nil, nil
+	}
+	err = sc.check(scratch)
+	if errors.Is(err, errChecksum) || errors.Is(err, errOrder) {
+		return err, nil
+	}
+	return nil, err
+}
+
+// cut takes what is behind good bytes off a segment and keeps it aside in
+// <base>.log.<position>.cut, unless it is all zeros.
+func (l *Log) cut(s *segment, good, end int64, cause error) error {
+	size := s.size.Load()
+	aside := fmt.Sprintf("%s.%d%s", s.path(), good, cutSuffix)
+	kept, err := copyTail(l.dir, s, good, size, aside)
+	if err != nil {
+		return err
+	}
+	if !kept {
+		aside = ""
+	}
+	l.dir.log.Warn("the log was cut at its first bad batch", "partition", l.tp.String(), "segment", s.base,
+		"position", good, "bytes", size-good, "end", end, "below recovery point", end < l.found.recovery, "kept in", aside, "cause", cause)
+	ref, err := s.file.acquire()
+	if err != nil {
+		return err
+	}
+	defer ref.release()
+	if err := ref.file.Truncate(good); err != nil {
+		return err
+	}
+	s.size.Store(good)
+	return nil
+}
+
+// copyTail writes bytes [from, to) of a segment to a file; false when they are
+// all zeros.
+func copyTail(d *logDir, s *segment, from, to int64, name string) (bool, error) {
+	ref, err := s.file.acquire()
+	if err != nil {
+		return false, err
+	}
+	defer ref.release()
+	out, err := d.fs.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return false, err
+	}
+	buf := scanBuffers.Get().(*[]byte)
+	defer scanBuffers.Put(buf)
+	some := false
+	for at := from; at < to && err == nil; {
+		b := (*buf)[:min(int64(len(*buf)), to-at)]
+		if _, err = ref.file.ReadAt(b, at); err != nil {
+			break
+		}
+		for _, c := range b {
+			some = some || c != 0
+		}
+		_, err = out.WriteAt(b, at-from)
+		at += int64(len(b))
+	}
+	err = errors.Join(err, out.Close())
+	if err == nil && !some {
+		err = d.fs.Remove(name)
+	}
+	return some, err
+}
+
+// cutSegments sets whole segments aside, from index i on.
+func (l *Log) cutSegments(segs []*segment, i int, end int64, cause error) ([]*segment, int64, error) {
+	for _, s := range segs[i:] {
+		aside := s.path() + ".0" + cutSuffix
+		l.dir.log.Warn("a segment was set aside", "partition", l.tp.String(), "segment", s.base, "bytes", s.size.Load(), "end", end, "kept in", aside, "cause", cause)
+		if err := s.file.rename(aside); err != nil {
+			return nil, 0, err
+		}
+		for _, suffix := range []string{indexSuffix, timeIndexSuffix, txnIndexSuffix} {
+			name := filepath.Join(l.folder, offsetName(s.base, suffix))
+			if err := l.dir.fs.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, 0, err
+			}
+		}
+		s.close()
+	}
+	return segs[:i:i], end, nil
+}
