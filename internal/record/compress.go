@@ -116,32 +116,51 @@ func decodeZstd(dst, src []byte, limit int) ([]byte, error) {
 	}
 	defer zstdReaders.Put(d)
 
-	want := 4 * len(src)
+	want := max(4*len(src), zstdBlock)
 	var h zstd.Header
 	if err := h.Decode(src); err == nil && h.HasFCS {
+		// The size is a claim. No block is shorter than 4 bytes.
+		if h.FrameContentSize > uint64(len(src))*(zstdBlock/4) {
+			return dst, errZstd
+		}
 		if h.FrameContentSize > uint64(limit) {
 			return dst, ErrDecompressedTooLarge
 		}
-		// The size is a claim: take no more for it than a good ratio gives.
-		want = min(int(h.FrameContentSize), 64*len(src))
+		want = int(h.FrameContentSize)
 	}
-	want = min(want, limit)
+	most := limit + zstdSlack
 	for {
+		want = min(want+zstdSlack, most)
 		if cap(dst) < want {
 			dst = make([]byte, 0, want)
 		}
-		out, err := d.DecodeAll(src, dst[:0:min(cap(dst), limit)])
-		switch {
-		case err == nil:
+		out, err := d.DecodeAll(src, dst[:0:min(cap(dst), most)])
+		if err == nil {
+			if len(out) > limit {
+				return dst, ErrDecompressedTooLarge
+			}
 			return out, nil
-		case !errors.Is(err, zstd.ErrDecoderSizeExceeded):
+		}
+		// The decoder has several errors for a lack of room, some of which look
+		// like others. It stops at a block, so room for one more means that it
+		// was not that.
+		room := min(cap(dst), most) - len(out)
+		if !errors.Is(err, zstd.ErrDecoderSizeExceeded) && room > zstdBlock+zstdSlack {
 			return dst, err
-		case cap(dst) >= limit:
+		}
+		if cap(dst) >= most {
 			return dst, ErrDecompressedTooLarge
 		}
-		want = min(max(2*cap(dst), 1024), limit)
+		want = max(2*cap(dst), len(out)+2*zstdBlock)
 	}
 }
+
+const (
+	zstdBlock = 128 << 10 // the most that a block decompresses to
+	zstdSlack = 16        // with which the decoder copies faster
+)
+
+var errZstd = errors.New("malformed zstd frame")
 
 const defaultGzipLevel = 6
 

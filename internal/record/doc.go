@@ -21,9 +21,10 @@
 //
 // # Locks
 //
-// None. A value of this package belongs to one goroutine at a time; functions
-// may run at the same time on different sets. Decoders and encoders come from
-// pools that are safe for concurrent use.
+// A value of this package belongs to one goroutine at a time; functions may run
+// at the same time on different sets. Decoders and encoders come from pools that
+// are safe for concurrent use. Nothing is held across a call from outside, except
+// that [Validate] may wait for its turn with a large set.
 //
 // # Invariants
 //
@@ -40,4 +41,7 @@
 //  5. Offset and leader epoch lie outside the CRC of v2, so assigning them
 //     changes 12 bytes and leaves the CRC. Timestamp type and maximum timestamp
 //     lie inside.
+//  6. Sets from clients that decompress to more than 8 MiB are validated two at
+//     a time, so that many small requests which grow (up to the limit each)
+//     can't take all memory together.
 package record

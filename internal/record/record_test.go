@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/klauspost/compress/s2"
@@ -365,5 +366,55 @@ func TestHeadersAreCopiedByAll(t *testing.T) {
 		return a.Key == b.Key && bytes.Equal(a.Value, b.Value) && (a.Value == nil) == (b.Value == nil)
 	}) {
 		t.Fatalf("%q", got)
+	}
+}
+
+func TestManyLargeSetsAreValidatedTwoAtATime(t *testing.T) {
+	b := NewBuilder(BatchOptions{LeaderEpoch: NoLeaderEpoch, Codec: Zstd})
+	b.Append(validateNow, nil, make([]byte, commonLimit+1))
+	set, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if v, err := Validate(slices.Clone(set), producerOptions()); err != nil || v.Records != 1 {
+				t.Error(v.Records, err)
+			}
+			if len(large) > cap(large) {
+				t.Error("more than two")
+			}
+		})
+	}
+	wg.Wait()
+	if len(large) != 0 {
+		t.Fatal("a turn was not given back")
+	}
+}
+
+func TestZstdDecodesIntoABufferOfAnySize(t *testing.T) {
+	set := []byte(read(t, "testdata/sets/v2-zstd.set"))
+	s := Split(set)
+	for s.Next() {
+		b := s.Batch()
+		if b.Codec() != Zstd {
+			continue
+		}
+		want, err := new(scratch).decompress(Zstd, 2, b[BatchHeaderSize:], 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for size := 0; size < 2*len(want); size += 1 + size/3 {
+			got, err := (&scratch{b: make([]byte, 0, size)}).decompress(Zstd, 2, b[BatchHeaderSize:], len(want))
+			if err != nil || !bytes.Equal(got, want) {
+				t.Fatalf("buffer of %d: %d of %d bytes, %v", size, len(got), len(want), err)
+			}
+		}
+		for _, limit := range []int{len(want) - 1, len(want) / 2, 1} {
+			if _, err := new(scratch).decompress(Zstd, 2, b[BatchHeaderSize:], limit); !errors.Is(err, ErrDecompressedTooLarge) {
+				t.Fatalf("limit %d: %v", limit, err)
+			}
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -86,7 +87,33 @@ type Validated struct {
 // is an [Error]; set has no use then.
 //
 // A batch of v2 that is stored as it came costs no allocation (invariant 2).
+//
+// A set that decompresses to more than 8 MiB is checked while at most one other
+// such set is; Validate waits for its turn (invariant 6).
 func Validate(set []byte, o ValidateOptions) (Validated, error) {
+	limit := o.DecompressLimit
+	if limit <= 0 {
+		limit = DefaultLimit
+	}
+	o.DecompressLimit = min(limit, commonLimit)
+	v, err := validate(set, o)
+	if limit <= commonLimit || !errors.Is(err, ErrDecompressedTooLarge) {
+		return v, err
+	}
+	// A failed validation changed nothing, so it can be done again.
+	large <- struct{}{}
+	defer func() { <-large }()
+	o.DecompressLimit = limit
+	return validate(set, o)
+}
+
+// commonLimit is what any validation may decompress to; large is held by those
+// that need more.
+const commonLimit = 8 << 20
+
+var large = make(chan struct{}, 2)
+
+func validate(set []byte, o ValidateOptions) (Validated, error) {
 	first, n, source, err := scan(set, &o)
 	if err != nil {
 		return Validated{}, err
