@@ -108,6 +108,9 @@ func (b *Broker) synonyms(name string, sensitive bool) []Synonym {
 		{b.defaults, SourceDefault},
 	} {
 		for _, n := range names {
+			if layer.source == SourceDefault && dynamicOnly(n) {
+				continue // Kafka's table of defaults does not have them
+			}
 			if text, ok := layer.values[n]; ok {
 				s := Synonym{Name: n, Source: layer.source}
 				if !sensitive {
@@ -185,4 +188,9 @@ func (b *Broker) topicEntry(name string, overrides map[string]string) Entry {
 		e.Source = e.Synonyms[0].Source
 	}
 	return e
+}
+
+func dynamicOnly(name string) bool {
+	d := brokerTable.get(name)
+	return d != nil && d.DynamicOnly
 }

@@ -102,9 +102,13 @@ func (l *loader) readFile(data []byte) {
 	}
 }
 
+// where finds the line of a key, or else of one of its synonyms: a rule on
+// log.retention.ms is about log.retention.hours when that is what was written.
 func (l *loader) where(key string) (string, int) {
-	if line, ok := l.lines[key]; ok {
-		return l.file, line
+	for _, name := range append([]string{key}, brokerSynonyms(key)...) {
+		if line, ok := l.lines[name]; ok {
+			return l.file, line
+		}
 	}
 	return "", 0
 }
