@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -45,9 +46,7 @@ var (
 
 const storeFormat = 1
 
-// openBolt opens or makes the store in dir. The free list is not written
-// (one page less a commit): bbolt finds it again at open, when everything is
-// read anyway.
+// openBolt opens or makes the store in dir.
 func openBolt(dir string) (*boltStore, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("keeper: %w", err)
@@ -55,9 +54,12 @@ func openBolt(dir string) (*boltStore, error) {
 	path := filepath.Join(dir, boltFile)
 	_, err := os.Stat(path)
 	fresh := errors.Is(err, os.ErrNotExist)
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{
-		Timeout: 10 * time.Millisecond, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType,
-		InitialMmapSize: 1 << 20,
+	var db *bbolt.DB
+	err = guard(func() (err error) {
+		db, err = bbolt.Open(path, 0o600, &bbolt.Options{
+			Timeout: 10 * time.Millisecond, FreelistType: bbolt.FreelistMapType, InitialMmapSize: 1 << 20, NoStatistics: true,
+		})
+		return err
 	})
 	switch {
 	case errors.Is(err, bolterrors.ErrTimeout):
@@ -75,6 +77,18 @@ func openBolt(dir string) (*boltStore, error) {
 	return &boltStore{db}, nil
 }
 
+// guard runs f and makes an error of what bbolt does on a damaged file: it
+// panics on pages that make no sense, and a page beyond the file's end faults.
+func guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", ErrCorrupt, p)
+		}
+	}()
+	return f()
+}
+
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -86,6 +100,10 @@ func syncDir(dir string) error {
 func (s *boltStore) close() error { return s.db.Close() }
 
 func (s *boltStore) commit(b *batch) error {
+	return guard(func() error { return s.put(b) })
+}
+
+func (s *boltStore) put(b *batch) error {
 	return s.db.Update(func(tx *bbolt.Tx) error {
 		meta, err := tx.CreateBucketIfNotExists(metaBucket)
 		if err != nil {
@@ -138,7 +156,15 @@ func (s *boltStore) commit(b *batch) error {
 
 func key(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
 
-func (s *boltStore) load() (image, error) {
+func (s *boltStore) load() (img image, err error) {
+	err = guard(func() error {
+		img, err = s.read()
+		return err
+	})
+	return img, err
+}
+
+func (s *boltStore) read() (image, error) {
 	img := image{sessions: map[int64]int32{}}
 	err := s.db.View(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket(metaBucket)
