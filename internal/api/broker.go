@@ -43,8 +43,6 @@ type Controller interface {
 	CreateTopics(ctx context.Context, topics []controller.NewTopic) []error
 	CreatePartitions(ctx context.Context, topic string, from int, added [][]int32) error
 	DeleteTopics(ctx context.Context, topics []string) []error
-	AllocateProducerIDs(ctx context.Context, brokerID int32, epoch int64) (start int64, count int32, err error)
-	TopicConfigChanged(topic string)
 }
 
 // Broker is what the handlers work on; internal/broker fills the exported

@@ -1,0 +1,137 @@
+package api
+
+import (
+	"context"
+	"unicode/utf16"
+
+	"barnabas/internal/wire"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+var _ = register(API{
+	Key: 10, Name: "FindCoordinator", Min: 0, Max: 6, MaxFrame: 1 << 20, Expansion: 16,
+	Versions: []string{
+		"the coordinator of a group (then called ConsumerMetadata)",
+		"transactional ids; throttle time and error message",
+		"throttled after the answer (KIP-219)",
+		"flexible",
+		"many keys in one request (KIP-699)",
+		"TRANSACTION_ABORTABLE (KIP-890)",
+		"share groups (KIP-932), which are refused",
+	},
+	Handle: handleFindCoordinator,
+})
+
+// The kinds of coordinators (FindCoordinatorRequest.CoordinatorType).
+const (
+	groupCoordinator       = 0
+	transactionCoordinator = 1
+	shareCoordinator       = 2
+)
+
+// coordinatorAnswer is where the coordinator of a key is.
+type coordinatorAnswer struct {
+	code    wire.Code
+	message string
+	id      int32
+	host    string
+	port    int32
+}
+
+func noCoordinator(c wire.Code, message string) coordinatorAnswer {
+	return coordinatorAnswer{code: c, message: message, id: -1, port: -1}
+}
+
+// handleFindCoordinator makes __consumer_offsets when it is asked for the first
+// time, and says "not available" until the partition has a leader.
+func handleFindCoordinator(b *Broker, q *Request) {
+	var in kmsg.FindCoordinatorRequest
+	in.Default()
+	if !q.Decode(&in) {
+		return
+	}
+	keys := in.CoordinatorKeys
+	if q.Version < 4 {
+		keys = []string{in.CoordinatorKey}
+	}
+	var answers []coordinatorAnswer
+	create := false
+	for _, key := range keys {
+		a, missing := b.findCoordinator(q, in.CoordinatorType, key)
+		answers = append(answers, a)
+		create = create || missing
+	}
+	if !create {
+		replyCoordinators(q, keys, answers)
+		return
+	}
+	b.background(q, func(ctx context.Context) {
+		b.createAutomatically(ctx, []string{OffsetsTopic})
+		replyCoordinators(q, keys, answers)
+	})
+}
+
+// findCoordinator returns the answer for one key, and whether the topic behind
+// it has to be made.
+func (b *Broker) findCoordinator(q *Request, kind int8, key string) (a coordinatorAnswer, missing bool) {
+	switch kind {
+	case groupCoordinator:
+	case transactionCoordinator: // there is none yet
+		return noCoordinator(wire.CoordinatorNotAvailable, ""), false
+	case shareCoordinator:
+		if q.Version < 6 {
+			return noCoordinator(wire.InvalidRequest, ""), false
+		}
+		return noCoordinator(wire.CoordinatorNotAvailable, ""), false
+	default:
+		return noCoordinator(wire.InvalidRequest, explain(wire.InvalidRequest)), false
+	}
+	topic := b.Metadata.Topic(OffsetsTopic)
+	if topic == nil {
+		return noCoordinator(wire.CoordinatorNotAvailable, ""), true
+	}
+	p := topic.Partition(int32(coordinatorHash(key) % uint32(len(topic.Partitions))))
+	if p == nil || p.Leader < 0 {
+		return noCoordinator(wire.CoordinatorNotAvailable, ""), false
+	}
+	e := b.Metadata.Cluster().Endpoint(p.Leader, q.Conn.Listener)
+	if e == nil {
+		return noCoordinator(wire.CoordinatorNotAvailable, ""), false
+	}
+	return coordinatorAnswer{id: p.Leader, host: e.Host, port: e.Port}, false
+}
+
+// coordinatorHash is Java's String.hashCode, over UTF-16 units, made positive
+// as Kafka's Utils.abs does (the smallest number becomes 0).
+func coordinatorHash(key string) uint32 {
+	var h int32
+	for _, u := range utf16.Encode([]rune(key)) {
+		h = 31*h + int32(u)
+	}
+	switch {
+	case h == -1<<31:
+		return 0
+	case h < 0:
+		return uint32(-h)
+	}
+	return uint32(h)
+}
+
+func replyCoordinators(q *Request, keys []string, answers []coordinatorAnswer) {
+	r := kmsg.NewPtrFindCoordinatorResponse()
+	for i, a := range answers {
+		message := a.message
+		if q.Version < 4 {
+			if message == "" {
+				message = explain(a.code) // "NONE" too: so it is in Kafka
+			}
+			r.ErrorCode, r.ErrorMessage, r.NodeID, r.Host, r.Port = int16(a.code), &message, a.id, a.host, a.port
+			break
+		}
+		r.Coordinators = append(r.Coordinators, kmsg.FindCoordinatorResponseCoordinator{
+			Key: keys[i], ErrorCode: int16(a.code), ErrorMessage: &message, NodeID: a.id, Host: a.host, Port: a.port,
+		})
+	}
+	q.Reply(r)
+}
