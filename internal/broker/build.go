@@ -1,0 +1,168 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"barnabas/internal/api"
+	"barnabas/internal/config"
+	"barnabas/internal/controller"
+	"barnabas/internal/metadata"
+	"barnabas/internal/replica"
+	"barnabas/internal/server"
+	"barnabas/internal/storage"
+)
+
+// readDynamicConfig puts in force what ZooKeeper holds for this broker, and
+// reads the topics' overrides.
+func (b *Broker) readDynamicConfig(ctx context.Context) error {
+	b.configs = newConfigWatcher(b.zk, b.log, b.config, b.info.ID)
+	if err := b.configs.reloadBroker(ctx); err != nil {
+		return fmt.Errorf("ZooKeeper: reading dynamic configuration: %w", err)
+	}
+	if err := b.configs.readAllTopics(ctx); err != nil {
+		return fmt.Errorf("ZooKeeper: reading the topics' configuration: %w", err)
+	}
+	return nil
+}
+
+func (b *Broker) openStorage(context.Context) error {
+	manager, err := storage.Open(storage.Options{
+		Dirs: b.info.LogDirs, Config: b.config.Load(), BrokerID: b.info.ID, ClusterID: b.info.ClusterID,
+		Topic:        b.configs.topic,
+		OnDirFailure: b.dirFailed,
+		Logger:       b.log.With("part", "storage"),
+	})
+	if err != nil {
+		return err
+	}
+	b.storage = manager
+	b.onClose("logs", manager.Close)
+	return nil
+}
+
+func (b *Broker) dirFailed(dir string, cause error) {
+	b.log.Error("a log dir failed; its partitions are offline", "dir", dir, "err", cause)
+	if b.replicas != nil {
+		b.replicas.DirFailed(dir)
+	}
+	for _, d := range b.storage.Dirs() {
+		if d.Err == nil {
+			return
+		}
+	}
+	b.fail(fmt.Errorf("every log dir failed, the last one %s: %w", dir, cause))
+}
+
+// build makes the parts that keep the broker's state.
+func (b *Broker) build(context.Context) error {
+	c := b.config.Load()
+	b.metadata = metadata.New()
+	b.replicas = replica.NewManager(replica.Options{
+		BrokerID: b.info.ID, Storage: b.storage, Topic: b.configs.topic, BrokerEpoch: b.epoch.Load,
+		LagTime: func() time.Duration { return b.config.Load().Duration("replica.lag.time.max.ms") },
+		Logger:  b.log.With("part", "replica"),
+	})
+	b.onClose("replicas", func() error { b.replicas.Close(); return nil })
+	b.controller = controller.New(controller.Options{
+		BrokerID: b.info.ID, IBP: c.IBP(), ZooKeeper: b.zk,
+		InterBrokerListener: c.InterBrokerListener(),
+		Targets: func(id int32, _ []controller.Endpoint) controller.Target {
+			if id == b.info.ID {
+				return local{b}
+			}
+			return remote{}
+		},
+		DeleteTopicEnable:      c.Bool("delete.topic.enable"),
+		UncleanElectionEnable:  c.Bool("unclean.leader.election.enable"),
+		AutoRebalanceEnable:    c.Bool("auto.leader.rebalance.enable"),
+		ImbalancePercentage:    c.Int("leader.imbalance.per.broker.percentage"),
+		ImbalanceCheckInterval: c.Duration("leader.imbalance.check.interval.seconds"),
+		SetACL:                 c.Bool("zookeeper.set.acl"),
+		Logger:                 b.log.With("part", "controller"),
+	})
+	b.configs.apply = b.replicas.SetTopicConfig
+	b.configs.changed = b.controller.TopicConfigChanged
+	cancel := b.config.Subscribe(func(old, now *config.Broker) {
+		if v := now.Bool("unclean.leader.election.enable"); v != old.Bool("unclean.leader.election.enable") {
+			b.controller.SetUncleanElection(v)
+		}
+		for _, l := range b.storage.Logs() {
+			l.SetConfig(b.configs.topic(l.Partition().Topic))
+		}
+	})
+	b.onClose("subscription", func() error { cancel(); return nil })
+	return nil
+}
+
+func (b *Broker) startController(context.Context) error {
+	b.running.Add(2)
+	go func() { defer b.running.Done(); b.watch() }()
+	go func() { defer b.running.Done(); b.configs.run(b.ctx) }()
+	b.onClose("watchers", func() error { b.running.Wait(); return nil })
+	b.controller.Start()
+	b.onClose("controller", b.controller.Close)
+	return nil
+}
+
+// firstMetadata bounds the wait for the controller's first word: a broker that
+// serves before it answers Metadata with no broker in it, which clients take
+// for an error.
+const firstMetadata = 10 * time.Second
+
+// lastAnswers is how long a stop waits for the requests that are being worked on.
+const lastAnswers = 2 * time.Second
+
+func (b *Broker) serve(ctx context.Context) error {
+	c := b.config.Load()
+	b.api = &api.Broker{
+		ID: b.info.ID, ClusterID: b.info.ClusterID, Config: b.config, Metadata: b.metadata,
+		ZooKeeper: zkView{b.zk}, Controller: b.controller, Replicas: b.replicas, Storage: b.storage,
+		Log: b.log.With("part", "api"), Now: time.Now,
+	}
+	b.onClose("handlers", func() error { b.api.Close(); return nil })
+	var listeners []server.Listener
+	for i, l := range b.info.Listeners {
+		listeners = append(listeners, server.Listener{
+			Listener: b.sockets[i], Name: l.Name, Protocol: l.Protocol.String(), InterBroker: l.Name == c.InterBrokerListener(),
+			MaxConnections: c.ForListener(l.Name).Int("max.connections"),
+		})
+	}
+	s, err := server.New(server.Options{
+		Listeners: listeners, Broker: b.api, Limits: limits(c), QueuedBytes: c.Int64("queued.max.request.bytes"),
+		SendBuffer: c.Int("socket.send.buffer.bytes"), ReceiveBuffer: c.Int("socket.receive.buffer.bytes"),
+		Logger: b.log.With("part", "server"),
+	})
+	if err != nil {
+		return err
+	}
+	b.server = s
+	wait, cancel := context.WithTimeout(ctx, firstMetadata)
+	defer cancel()
+	if !b.metadata.WaitFor(func() bool { return len(b.metadata.Cluster().Brokers) > 0 }, wait.Done()) {
+		b.log.Warn("no controller has spoken yet; serving without knowing the cluster")
+	}
+	s.Start()
+	b.onClose("server", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
+		defer cancel()
+		if err := s.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			return err
+		}
+		b.log.Info("closed connections whose requests were not done", "after", lastAnswers)
+		return nil
+	})
+	b.config.Subscribe(func(_, now *config.Broker) { s.SetLimits(limits(now)) })
+	return nil
+}
+
+func limits(c *config.Broker) server.Limits {
+	return server.Limits{
+		MaxRequestBytes: c.Int("socket.request.max.bytes"),
+		MaxIdle:         c.Duration("connections.max.idle.ms"),
+		MaxConnections:  c.Int("max.connections"),
+		MaxPerIP:        c.Int("max.connections.per.ip"),
+	}
+}

@@ -1,0 +1,245 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"barnabas/internal/config"
+	"barnabas/internal/jute"
+	"barnabas/internal/znode"
+	"barnabas/internal/zookeeper"
+)
+
+// changesKept is how long a notification stays under /config/changes (Kafka's
+// ZkNodeChangeNotificationListener).
+const changesKept = 15 * time.Minute
+
+// configWatcher applies what /config/changes names: it re-reads the entity's
+// node, so a notification is only a reason to look. One goroutine, run, does
+// it; topics holds the overrides for logs that are opened later.
+type configWatcher struct {
+	zk      *zookeeper.Client
+	log     *slog.Logger
+	dynamic *config.Dynamic
+	id      int32
+	apply   func(topic string, c *config.Topic) // to the logs that are open
+	changed func(topic string)                  // tells the controller
+
+	wake chan struct{} // of capacity 1
+	last int64         // the number of the newest notification done; owned by run
+
+	mu struct {
+		sync.Mutex
+		topics map[string]map[string]string // overrides of each topic that has any
+	}
+}
+
+func newConfigWatcher(zk *zookeeper.Client, log *slog.Logger, dynamic *config.Dynamic, id int32) *configWatcher {
+	w := &configWatcher{zk: zk, log: log, dynamic: dynamic, id: id, wake: make(chan struct{}, 1), last: -1}
+	w.mu.topics = map[string]map[string]string{}
+	return w
+}
+
+// notify wakes run.
+func (w *configWatcher) notify() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run applies changes until ctx ends.
+func (w *configWatcher) run(ctx context.Context) {
+	for {
+		if err := w.round(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, jute.ErrSessionExpired) {
+			w.log.Error("reading changed configuration", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		}
+	}
+}
+
+// round does the notifications that are new, and removes old ones. It leaves a
+// watch for the next.
+func (w *configWatcher) round(ctx context.Context) error {
+	var names []string
+	err := w.zk.Retry(ctx, func() (err error) {
+		names, _, err = w.zk.ChildrenW(ctx, znode.ConfigChanges)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	var fresh []string
+	for _, name := range names {
+		number, err := znode.Sequence(name, znode.ConfigChangePrefix)
+		if err == nil && number > w.last {
+			fresh = append(fresh, znode.ConfigChanges+"/"+name)
+			w.last = number
+		}
+	}
+	reads, err := w.zk.GetMany(ctx, fresh, false)
+	if err != nil {
+		return err
+	}
+	seen := map[znode.ConfigEntity]bool{}
+	for i, r := range reads {
+		if r.Err != nil {
+			continue // purged by another broker
+		}
+		entity, err := znode.DecodeConfigChange(r.Data)
+		if err != nil {
+			w.log.Warn("skipped a config change that can't be read", "path", fresh[i], "err", err)
+			continue
+		}
+		if seen[entity] {
+			continue
+		}
+		seen[entity] = true
+		if err := w.reload(ctx, entity); err != nil {
+			return err
+		}
+	}
+	w.purge(ctx, names)
+	return nil
+}
+
+// purge removes notifications that every broker must have seen long ago. The
+// time is ZooKeeper's own, of the newest node.
+func (w *configWatcher) purge(ctx context.Context, names []string) {
+	if len(names) < 2 {
+		return
+	}
+	now := time.Now().UnixMilli()
+	for _, name := range names {
+		path := znode.ConfigChanges + "/" + name
+		stat, ok, err := w.zk.Exists(ctx, path)
+		if err != nil || ok && now-stat.Ctime < changesKept.Milliseconds() {
+			return // names are in order of age
+		}
+		_ = w.zk.Delete(ctx, path, zookeeper.AnyVersion) // another broker may be doing the same
+	}
+}
+
+// reload reads an entity's node and puts it in force.
+func (w *configWatcher) reload(ctx context.Context, e znode.ConfigEntity) error {
+	switch e.Type {
+	case znode.TopicEntity:
+		overrides, err := w.read(ctx, e.Path())
+		if err != nil {
+			return err
+		}
+		w.setTopic(e.Name, overrides)
+		w.apply(e.Name, w.topic(e.Name))
+		w.changed(e.Name)
+	case znode.BrokerEntity:
+		return w.reloadBroker(ctx)
+	default:
+		// Quotas and SCRAM credentials are kept in ZooKeeper; nothing enforces
+		// them yet.
+	}
+	return nil
+}
+
+// reloadBroker puts the dynamic properties of this broker and of all brokers in
+// force.
+func (w *configWatcher) reloadBroker(ctx context.Context) error {
+	own, err := w.read(ctx, znode.BrokerConfig(w.id).Path())
+	if err != nil {
+		return err
+	}
+	all, err := w.read(ctx, znode.BrokerDefaultConfig().Path())
+	if err != nil {
+		return err
+	}
+	for _, warning := range w.dynamic.UpdateStored(own, all) {
+		w.log.Warn("left out a dynamic property", "why", warning.String())
+	}
+	return nil
+}
+
+// read returns an entity's properties, none if it has no node.
+func (w *configWatcher) read(ctx context.Context, path string) (map[string]string, error) {
+	var data []byte
+	err := w.zk.Retry(ctx, func() (err error) {
+		data, _, err = w.zk.Get(ctx, path)
+		return err
+	})
+	if errors.Is(err, jute.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	properties, err := znode.DecodeConfig(data)
+	if err != nil {
+		w.log.Error("skipped a configuration that can't be read", "path", path, "err", err)
+		return nil, nil
+	}
+	return properties, nil
+}
+
+// readAllTopics reads the overrides of all topics, for a start.
+func (w *configWatcher) readAllTopics(ctx context.Context) error {
+	names, _, err := w.zk.Children(ctx, znode.ConfigPath(znode.TopicEntity))
+	if err != nil {
+		return err
+	}
+	return w.readTopics(ctx, names)
+}
+
+// readTopics reads the overrides of topics whose logs are about to be made: no
+// notification tells of a new topic's.
+func (w *configWatcher) readTopics(ctx context.Context, names []string) error {
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = znode.TopicConfig(name).Path()
+	}
+	reads, err := w.zk.GetMany(ctx, paths, false)
+	if err != nil {
+		return err
+	}
+	for i, r := range reads {
+		var overrides map[string]string
+		if r.Err == nil {
+			if overrides, err = znode.DecodeConfig(r.Data); err != nil {
+				w.log.Error("skipped a topic's configuration that can't be read", "path", paths[i], "err", err)
+			}
+		}
+		w.setTopic(names[i], overrides)
+	}
+	return nil
+}
+
+func (w *configWatcher) setTopic(topic string, overrides map[string]string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(overrides) == 0 {
+		delete(w.mu.topics, topic)
+	} else {
+		w.mu.topics[topic] = overrides
+	}
+}
+
+// topic resolves a topic's configuration. Overrides that no longer pass leave
+// the broker's defaults.
+func (w *configWatcher) topic(name string) *config.Topic {
+	w.mu.Lock()
+	overrides := w.mu.topics[name]
+	w.mu.Unlock()
+	broker := w.dynamic.Load()
+	c, err := broker.Topic(overrides)
+	if err != nil {
+		w.log.Error("a topic's configuration is refused; the broker's defaults apply", "topic", name, "err", err)
+		c, _ = broker.Topic(nil) // defaults pass: they were checked at the start
+	}
+	return c
+}

@@ -1,0 +1,80 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"barnabas/internal/jute"
+	"barnabas/internal/znode"
+	"barnabas/internal/zookeeper"
+)
+
+// watch receives every ZooKeeper event until the session is closed.
+func (b *Broker) watch() {
+	b.watchOwnNode(b.ctx)
+	for {
+		select {
+		case <-b.ctx.Done():
+			return
+		case e, open := <-b.zk.Events():
+			if !open {
+				return
+			}
+			b.event(e)
+		}
+	}
+}
+
+func (b *Broker) event(e zookeeper.Event) {
+	switch {
+	case e.State == jute.StateExpired:
+		if err := b.sessionExpired(b.ctx); err != nil && b.ctx.Err() == nil {
+			b.fail(err)
+		}
+		return
+	case e.Type == jute.EventNone:
+		b.log.Info("ZooKeeper connection", "state", e.State.String())
+		if e.State == jute.StateSyncConnected {
+			b.watchOwnNode(b.ctx)
+		}
+	case e.Path == znode.BrokerPath(b.info.ID):
+		b.watchOwnNode(b.ctx)
+	case e.Path == znode.ConfigChanges:
+		b.configs.notify()
+	}
+	b.controller.Event(e)
+}
+
+// sessionExpired brings the broker back after its session expired: the
+// controller resigns, then a new session, the registration, the election.
+// Clients are served all the while.
+func (b *Broker) sessionExpired(ctx context.Context) error {
+	b.log.Warn("the ZooKeeper session expired; registering in a new one")
+	if err := b.controller.SessionExpired(ctx); err != nil {
+		return err
+	}
+	for {
+		if err := b.whileAbsent(ctx, b.zk.Renew); err != nil {
+			return err
+		}
+		err := b.register(ctx)
+		if errors.Is(err, jute.ErrSessionExpired) {
+			continue // this one is gone too
+		}
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		b.log.Error("registering after the session expired; trying again", "err", err)
+		wait, cancel := context.WithTimeout(ctx, time.Second)
+		<-wait.Done()
+		cancel()
+	}
+	b.configs.notify()
+	b.controller.Elect()
+	b.watchOwnNode(ctx)
+	return nil
+}

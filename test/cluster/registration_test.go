@@ -1,0 +1,339 @@
+package cluster
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"barnabas/internal/znode"
+	"barnabas/internal/zookeeper"
+	"barnabas/test/real"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+func TestMain(m *testing.M) { real.Main(m) }
+
+func connect(t *testing.T, addr string) *zookeeper.Client {
+	t.Helper()
+	client, err := zookeeper.New(zookeeper.Options{Connect: addr, SessionTimeout: 20 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// produceOne sends a record and fails the test if it is not acknowledged.
+func produceOne(t *testing.T, addr, topic, value string) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.AllowAutoTopicCreation(), kgo.RecordDeliveryTimeout(30*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: []byte(value)}).FirstErr(); err != nil {
+		t.Fatalf("produce %q: %v", value, err)
+	}
+}
+
+// endOffset returns the end of partition 0.
+func endOffset(t *testing.T, addr, topic string) int64 {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ends, err := kadm.NewClient(client).ListEndOffsets(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	end, ok := ends.Lookup(topic, 0)
+	if !ok || end.Err != nil {
+		t.Fatalf("end of %s: %+v", topic, end)
+	}
+	return end.Offset
+}
+
+// epochAndOwner returns the czxid and the session of broker 1's registration,
+// or zeros when there is none.
+func epochAndOwner(t *testing.T, zk *zookeeper.Client) (epoch, owner int64) {
+	t.Helper()
+	stat, ok, err := zk.Exists(t.Context(), znode.BrokerPath(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !ok {
+		return 0, 0
+	}
+	return stat.Czxid, stat.EphemeralOwner
+}
+
+func controllerEpoch(t *testing.T, zk *zookeeper.Client) int32 {
+	t.Helper()
+	data, _, err := zk.Get(t.Context(), "/controller_epoch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	epoch, err := znode.DecodeControllerEpoch(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return epoch
+}
+
+// onBoth runs a test with a broker on its embedded ZooKeeper and with one on
+// Apache ZooKeeper 3.8.
+func onBoth(t *testing.T, f func(t *testing.T, broker *real.BarnabasBroker, zkAddr string)) {
+	const session = "zookeeper.session.timeout.ms=6000"
+	t.Run("embedded", func(t *testing.T) {
+		broker := real.Barnabas(t, 1, session)
+		f(t, broker, broker.Keeper)
+	})
+	t.Run("zookeeper-3.8", func(t *testing.T) {
+		zk := real.ZooKeeper(t)
+		f(t, real.Barnabas(t, 1, "zookeeper.connect="+zk, session), zk)
+	})
+}
+
+// TestRestartAfterKillWithinTheSessionTimeout: Apache Kafka exits with
+// NodeExists here (case 16).
+func TestRestartAfterKillWithinTheSessionTimeout(t *testing.T) {
+	onBoth(t, func(t *testing.T, broker *real.BarnabasBroker, zkAddr string) {
+		produceOne(t, broker.Addr, "t", "before")
+		broker.Kill()
+		broker.Restart(t)
+		produceOne(t, broker.Addr, "t", "after")
+		if end := endOffset(t, broker.Addr, "t"); end != 2 {
+			t.Errorf("2 records were acknowledged, the log ends at %d", end)
+		}
+		if epoch, _ := epochAndOwner(t, connect(t, zkAddr)); epoch == 0 {
+			t.Error("the broker is not registered")
+		}
+	})
+}
+
+// TestStoppedPastTheSessionTimeoutRegistersAgain: new owner, higher broker
+// epoch, controller epoch +1, and it serves (case 16).
+func TestStoppedPastTheSessionTimeoutRegistersAgain(t *testing.T) {
+	zkAddr := real.ZooKeeper(t)
+	broker := real.Barnabas(t, 1, "zookeeper.connect="+zkAddr, "zookeeper.session.timeout.ms=6000")
+	zk := connect(t, zkAddr)
+	produceOne(t, broker.Addr, "t", "before")
+	epoch, owner := epochAndOwner(t, zk)
+	term := controllerEpoch(t, zk)
+	broker.Signal(syscall.SIGSTOP)
+	real.Until(t, 30*time.Second, "the session expires", func() bool {
+		e, _ := epochAndOwner(t, zk)
+		return e == 0
+	})
+	broker.Signal(syscall.SIGCONT)
+	real.Until(t, 30*time.Second, "the broker registers again and is controller", func() bool {
+		e, o := epochAndOwner(t, zk)
+		return e > epoch && o != owner && controllerEpoch(t, zk) == term+1
+	})
+	produceOne(t, broker.Addr, "t", "after")
+}
+
+// TestRegistrationDeletedByHandComesBack: Apache Kafka stays unregistered
+// (KAFKA-14845, case 16).
+func TestRegistrationDeletedByHandComesBack(t *testing.T) {
+	onBoth(t, func(t *testing.T, broker *real.BarnabasBroker, zkAddr string) {
+		zk := connect(t, zkAddr)
+		produceOne(t, broker.Addr, "t", "before")
+		epoch, _ := epochAndOwner(t, zk)
+		if err := zk.Delete(t.Context(), znode.BrokerPath(1), -1); err != nil {
+			t.Fatal(err)
+		}
+		real.Until(t, 30*time.Second, "registered again", func() bool {
+			e, _ := epochAndOwner(t, zk)
+			return e > epoch
+		})
+		produceOne(t, broker.Addr, "t", "after")
+	})
+}
+
+// TestControllerNodeDeletedByHand: the next epoch, in the node's own data too
+// (case 17).
+func TestControllerNodeDeletedByHand(t *testing.T) {
+	onBoth(t, func(t *testing.T, broker *real.BarnabasBroker, zkAddr string) {
+		zk := connect(t, zkAddr)
+		term := controllerEpoch(t, zk)
+		if err := zk.Delete(t.Context(), "/controller", -1); err != nil {
+			t.Fatal(err)
+		}
+		real.Until(t, 30*time.Second, "a new term", func() bool { return controllerEpoch(t, zk) == term+1 })
+		produceOne(t, broker.Addr, "t", "after")
+	})
+}
+
+// TestSecondBrokerWithALiveIDEnds names the host that has the id (M2.2).
+func TestSecondBrokerWithALiveIDEnds(t *testing.T) {
+	zkAddr := real.ZooKeeper(t)
+	real.Barnabas(t, 1, "zookeeper.connect="+zkAddr)
+	second := start(t, t.TempDir(), "broker.id=1", "zookeeper.connect="+zkAddr)
+	if code := second.Wait(time.Minute); code == 0 {
+		t.Error("the second broker ended with status 0")
+	}
+	out := second.Output()
+	if !strings.Contains(out, "127.0.0.1") || !strings.Contains(out, "broker.id") {
+		t.Errorf("the message names neither the id nor the host that has it:\n%s", out)
+	}
+}
+
+// start runs "barnabas start" on a folder without waiting for anything.
+func start(t *testing.T, dir string, properties ...string) *real.Process {
+	t.Helper()
+	args := []string{"start"}
+	defaults := []string{"listeners=PLAINTEXT://127.0.0.1:" + real.FreePort(t), "log.dirs=" + filepath.Join(dir, "data"),
+		"keeper.dir=" + filepath.Join(dir, "keeper"), "keeper.listen="}
+	for _, p := range append(defaults, properties...) {
+		args = append(args, "--override", p)
+	}
+	return real.Start(t, "barnabas", exec.Command(real.Binary(t), args...))
+}
+
+// endsWith runs a broker that cannot start and checks what it says.
+func endsWith(t *testing.T, p *real.Process, words ...string) {
+	t.Helper()
+	if code := p.Wait(30 * time.Second); code == 0 {
+		t.Error("the broker ended with status 0")
+	}
+	for _, w := range words {
+		if !strings.Contains(p.Output(), w) {
+			t.Errorf("the message does not say %q:\n%s", w, p.Output())
+		}
+	}
+}
+
+func TestStartRefusesWithAClearError(t *testing.T) {
+	t.Run("port in use", func(t *testing.T) {
+		first := real.Barnabas(t, 1)
+		endsWith(t, start(t, t.TempDir(), "listeners=PLAINTEXT://"+first.Addr), first.Addr, "in use")
+	})
+	t.Run("embedded ZooKeeper's port in use", func(t *testing.T) {
+		first := real.Barnabas(t, 1)
+		endsWith(t, start(t, t.TempDir(), "keeper.listen="+first.Keeper), first.Keeper, "in use", "keeper.listen")
+	})
+	t.Run("log dir held by another process", func(t *testing.T) {
+		zk := real.ZooKeeper(t)
+		first := real.Barnabas(t, 1, "zookeeper.connect="+zk)
+		endsWith(t, start(t, t.TempDir(), "broker.id=2", "zookeeper.connect="+zk, "log.dirs="+first.Dir), first.Dir)
+	})
+	t.Run("keeper.dir held by another process", func(t *testing.T) {
+		dir := t.TempDir()
+		first := start(t, dir)
+		first.UntilRunning(30*time.Second, "started", func() bool {
+			_, err := os.Stat(filepath.Join(dir, "data", "meta.properties"))
+			return err == nil
+		})
+		endsWith(t, start(t, dir, "log.dirs="+filepath.Join(t.TempDir(), "data")), filepath.Join(dir, "keeper"))
+	})
+	t.Run("meta.properties of another broker", func(t *testing.T) {
+		dir := t.TempDir()
+		writeMeta(t, dir, "version=0\nbroker.id=7\n")
+		endsWith(t, start(t, dir, "broker.id=1"), "meta.properties", "7", "1")
+	})
+	t.Run("meta.properties of another cluster", func(t *testing.T) {
+		dir := t.TempDir()
+		writeMeta(t, dir, "version=0\nbroker.id=0\ncluster.id=AAAAAAAAAAAAAAAAAAAAAA\n")
+		endsWith(t, start(t, dir), "meta.properties", "AAAAAAAAAAAAAAAAAAAAAA", "ZooKeeper")
+	})
+	t.Run("a folder that cannot be made", func(t *testing.T) {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "file")
+		if err := os.WriteFile(file, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		endsWith(t, start(t, dir, "log.dirs="+file+"/data"), file)
+	})
+	t.Run("wildcard as advertised address", func(t *testing.T) {
+		endsWith(t, start(t, t.TempDir(), "listeners=PLAINTEXT://127.0.0.1:0", "advertised.listeners=PLAINTEXT://0.0.0.0:9092"), "advertised.listeners", "0.0.0.0")
+	})
+	t.Run("bad value, with file and line", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "server.properties")
+		if err := os.WriteFile(file, []byte("broker.id=1\n# a comment\nnum.partitions=many\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		p := real.Start(t, "barnabas", exec.Command(real.Binary(t), "start", file))
+		endsWith(t, p, "num.partitions", "many", file+":3")
+	})
+}
+
+func writeMeta(t *testing.T, dir, text string) {
+	t.Helper()
+	data := filepath.Join(dir, "data")
+	if err := os.MkdirAll(data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "meta.properties"), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestZooKeeperAbsentAtStartAndGoneLater: the broker waits and says so, serves
+// while ZooKeeper is away, and is whole again when it is back.
+func TestZooKeeperAbsentAtStartAndGoneLater(t *testing.T) {
+	zk := real.StartZooKeeper(t)
+	zk.Kill()
+	dir := t.TempDir()
+	addr := "127.0.0.1:" + real.FreePort(t)
+	broker := start(t, dir, "broker.id=1", "zookeeper.connect="+zk.Addr, "listeners=PLAINTEXT://"+addr, "zookeeper.session.timeout.ms=6000")
+	broker.UntilRunning(30*time.Second, "says that ZooKeeper is absent", func() bool {
+		return strings.Contains(broker.Output(), zk.Addr)
+	})
+	zk.Restart(t)
+	client := connect(t, zk.Addr)
+	broker.UntilRunning(time.Minute, "is registered", func() bool {
+		epoch, _ := epochAndOwner(t, client)
+		return epoch != 0
+	})
+	produceOne(t, addr, "t", "first")
+
+	zk.Kill()
+	produceOne(t, addr, "t", "while ZooKeeper is away")
+	zk.Restart(t)
+	real.Until(t, time.Minute, "registered after ZooKeeper came back", func() bool {
+		_, ok, err := client.Exists(t.Context(), znode.BrokerPath(1))
+		return err == nil && ok
+	})
+	produceOne(t, addr, "made-after", "new topics work again")
+	if end := endOffset(t, addr, "t"); end != 2 {
+		t.Errorf("log ends at %d, want 2", end)
+	}
+}
+
+// TestSecondSignalEndsAtOnce and the first one stops cleanly.
+func TestCleanStopLeavesNothingBehind(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		t.Run(signal.String(), func(t *testing.T) {
+			zkAddr := real.ZooKeeper(t)
+			broker := real.Barnabas(t, 1, "zookeeper.connect="+zkAddr)
+			zk := connect(t, zkAddr)
+			produceOne(t, broker.Addr, "t", "x")
+			broker.Signal(signal)
+			if code := broker.Wait(30 * time.Second); code != 0 {
+				t.Errorf("status %d", code)
+			}
+			if _, err := os.Stat(filepath.Join(broker.Dir, ".kafka_cleanshutdown")); err != nil {
+				t.Errorf("no clean mark: %v", err)
+			}
+			if epoch, _ := epochAndOwner(t, zk); epoch != 0 {
+				t.Error("the registration outlived the broker")
+			}
+			broker.Restart(t)
+			if end := endOffset(t, broker.Addr, "t"); end != 1 {
+				t.Errorf("log ends at %d, want 1", end)
+			}
+		})
+	}
+}
