@@ -216,10 +216,21 @@ func (c *validateCase) deliberate(got wire.Code) bool {
 		// overflows. We name what is wrong. (Recompressing a transactional batch
 		// without a producer id fails so too, while storing it as it is does not.)
 		return got == wire.InvalidRecord || got == wire.CorruptMessage ||
-			c.mutation == "transactional" && got == wire.None
+			c.mutation == "transactional" && got == wire.None || got == wire.MessageTooLarge
 	case wire.MessageTooLarge:
 		// What Kafka's compressor made was above the limit by a few bytes.
-		return got == wire.None && c.options.Codec > None
+		return got == wire.None
+	case wire.None:
+		// What ours made was.
+		return got == wire.MessageTooLarge
+	}
+	switch c.mutation {
+	case "smalllength":
+		// Too short for its header: we look no further into it.
+		return got == wire.CorruptMessage
+	case "mixed":
+		// A record of the first entry is bad as well; we look at headers first.
+		return got == wire.InvalidRecord
 	}
 	return false
 }

@@ -22,14 +22,16 @@ import org.apache.kafka.storage.internals.log.*;
 
 final class Validate {
     static final long NOW = 1700000000000L;
-    static final Random rnd = new Random(20240607);
+    static Random rnd;
 
     static final String[] MUTATIONS = {"none", "none", "none", "none", "crc", "count+1", "count-1", "count0", "countneg",
         "delta", "deltaneg", "twice", "cut", "tail", "empty", "base", "control", "transactional", "sequence", "seqneg",
         "appendbit", "maxts", "badlength", "smalllength", "magic3", "garbage", "codec", "extra", "short", "recordlength",
         "keylength", "vallength", "headercount", "mixed", "nested", "innercrc", "wrapperzero", "wrapperlow"};
 
+    // Arguments: the file to write, how many cases, the seed.
     public static void main(String[] args) throws Exception {
+        rnd = new Random(Long.parseLong(args[2]));
         PrintStream out = new PrintStream(new FileOutputStream(args[0]), false, "UTF-8");
         for (int n = 0; n < Integer.parseInt(args[1]); n++)
             line(out, MUTATIONS[n % MUTATIONS.length]);

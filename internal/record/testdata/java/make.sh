@@ -4,9 +4,9 @@
 # 2.8.2 and 3.9.1 with the jars of kafka_2.x of that version. The output is the
 # same each time, but for the sizes that codec libraries of other versions make.
 #
-#   make.sh            writes ../sets and ../validate
+#   make.sh            writes ../sets and ../validate (SEED: other cases)
 #   make.sh read DIR   prints, beside each set in DIR that Go made, what Java
-#                      reads in it (see TestWriteSetsForJava)
+#                      reads in it (test/record does that)
 set -e
 cd "$(dirname "$0")"
 JARS=${JARS:-$HOME/.cache/kafka-jars}
@@ -28,4 +28,4 @@ rm -f ../sets/* ../validate/*
 java $quiet -cp "$out/old:$old" Old write ../sets
 java $quiet -cp "$out/new:$new" Sets ../sets
 java $quiet -cp "$out/mid:$mid" Down ../sets
-java $quiet -cp "$out/new:$new" Validate ../validate/cases.txt 760
+java $quiet -cp "$out/new:$new" Validate ../validate/cases.txt 760 ${SEED:-20240607}
