@@ -119,7 +119,7 @@ func (b *Broker) serve(ctx context.Context) error {
 	c := b.config.Load()
 	b.api = &api.Broker{
 		ID: b.info.ID, ClusterID: b.info.ClusterID, Config: b.config, Metadata: b.metadata,
-		ZooKeeper: zkView{b.zk}, Controller: b.controller, Replicas: b.replicas, Storage: b.storage,
+		ZooKeeper: zkView{b.zk}, Controller: b.controller, Replicas: b.replicas, Fetches: api.NewFetchSessions(c.Int("max.incremental.fetch.session.cache.slots"), time.Now),
 		Log: b.log.With("part", "api"), Now: time.Now,
 	}
 	b.onClose("handlers", func() error { b.api.Close(); return nil })

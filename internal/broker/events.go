@@ -33,11 +33,10 @@ func (b *Broker) event(e zookeeper.Event) {
 			b.fail(err)
 		}
 		return
+	case e.Type == jute.EventNone && e.State == jute.StateDisconnected:
+		b.log.Warn("the connection to ZooKeeper is lost; serving on without it")
 	case e.Type == jute.EventNone:
-		b.log.Info("ZooKeeper connection", "state", e.State.String())
-		if e.State == jute.StateSyncConnected {
-			b.watchOwnNode(b.ctx)
-		}
+		b.watchOwnNode(b.ctx)
 	case e.Path == znode.BrokerPath(b.info.ID):
 		b.watchOwnNode(b.ctx)
 	case e.Path == znode.ConfigChanges:

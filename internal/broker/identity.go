@@ -18,7 +18,7 @@ import (
 // the configuration, meta.properties and ZooKeeper, which must agree.
 func (b *Broker) identify(ctx context.Context) error {
 	c := b.config.Load()
-	meta, err := storage.ReadIdentity(vfs.OS(), c.LogDirs())
+	meta, err := storage.ReadIdentity(vfs.OS, c.LogDirs())
 	if err != nil {
 		return err
 	}
