@@ -131,6 +131,10 @@ func (m *Machine) handle(ev Event) {
 		m.failover(e.Epoch)
 		return
 	}
+	if e, ok := ev.(UncleanElection); ok {
+		m.setUnclean(e.Enable)
+		return
+	}
 	if !m.active {
 		if c, ok := ev.(Call); ok {
 			m.reply(c.ID, nil)
@@ -151,12 +155,14 @@ func (m *Machine) handle(ev Event) {
 			mine := func(p *partition) bool { return p.topic == t }
 			m.electUnled(filter(m.unledPartitions(), mine), func() {})
 		}
-	case UncleanElection:
-		if was := m.cfg.UncleanElection; !was && e.Enable {
-			m.cfg.UncleanElection = true
-			m.electUnled(m.unledPartitions(), func() {})
-		}
-		m.cfg.UncleanElection = e.Enable
+	}
+}
+
+func (m *Machine) setUnclean(enable bool) {
+	was := m.cfg.UncleanElection
+	m.cfg.UncleanElection = enable
+	if m.active && enable && !was {
+		m.electUnled(m.unledPartitions(), func() {})
 	}
 }
 
