@@ -274,3 +274,32 @@ func TestValidateDecidesAsKafkaDoes(t *testing.T) {
 		})
 	}
 }
+
+// The bytes that docs/formats/log.md draws are real ones.
+func TestExamplesOfTheFormatPage(t *testing.T) {
+	page := read(t, "../../docs/formats/log.md")
+	var got strings.Builder
+	for i, part := range strings.Split(page, "```hex\n") {
+		if i == 0 {
+			continue
+		}
+		example, _, _ := strings.Cut(part, "```")
+		set, err := hex.DecodeString(strings.Join(strings.Fields(example), ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := dump(set)
+		if err != nil {
+			t.Fatalf("%v in %s", err, example)
+		}
+		got.WriteString(text)
+	}
+	firstDifference(t, got.String(), `E 2 none 8 CreateTime 1700000000005 7 2 -1 -1 -1 -1 false false 2
+R 7 1700000000000 -1 '6b' '68656c6c6f' h='78'
+R 8 1700000000005 -1 null null
+E 1 none 7 CreateTime 1700000000000
+R 7 1700000000000 -1 '6b' '68656c6c6f'
+E 0 none 7 NoTimestampType -1
+R 7 -1 -1 '6b' '68656c6c6f'
+`)
+}
