@@ -20,10 +20,10 @@ func (f *fetching) read() {
 		}
 		d := fetched{of: p, hw: -1, lso: -1, start: -1, diverging: storage.EpochEnd{Epoch: -1, EndOffset: -1}}
 		f.readPartitionOf(&d, left, minOne)
-		if f.set.standing && d.again() {
-			f.set.mark(p)
-		}
 		if f.incremental && !d.worthTelling() {
+			if d.again() {
+				f.set.mark(p)
+			}
 			continue
 		}
 		if n := d.size(); n > 0 {
@@ -33,6 +33,13 @@ func (f *fetching) read() {
 		}
 		f.failed = f.failed || d.code != wire.None || d.diverging.Epoch >= 0
 		f.results = append(f.results, d)
+	}
+	if f.set.standing {
+		for i := range f.results { // behind those that had no turn
+			if d := &f.results[i]; d.again() {
+				f.set.mark(d.of)
+			}
+		}
 	}
 }
 

@@ -181,7 +181,7 @@ func (p *producing) append(d *produced, name []byte, t *replica.Topic, index int
 	case records == nil:
 		d.code = wire.InvalidRecord // Kafka never answers these
 		return
-	case internalTopic(name) && p.q.ClientID != adminClientID:
+	case internalName(name) && p.q.ClientID != adminClientID:
 		d.code = wire.InvalidTopicException
 		return
 	}
@@ -294,8 +294,8 @@ func (b *Broker) missing(topic []byte, index int32) wire.Code {
 	return wire.UnknownTopicOrPartition
 }
 
-// internalTopic tells whether only coordinators write to a topic.
-func internalTopic(name []byte) bool {
+// internalName tells whether only coordinators write to a topic.
+func internalName(name []byte) bool {
 	return string(name) == "__consumer_offsets" || string(name) == "__transaction_state"
 }
 

@@ -170,3 +170,6 @@ func (p *Partition) tell(bytes int) {
 		s.Owner.Changed(s, bytes)
 	}
 }
+
+// Subscribers returns how many subscriptions are in force.
+func (p *Partition) Subscribers() int { return int(p.subs.n.Load()) }

@@ -81,6 +81,12 @@ func newConn(s *Server, l *Listener, nc net.Conn, host string) *conn {
 
 // serve reads and handles requests until the connection ends.
 func (c *conn) serve() {
+	defer func() {
+		if p := recover(); p != nil { // our own mistake costs this connection, not the broker
+			c.s.log().Error("a connection panicked", "client", c.info.RemoteAddr, "panic", p, "stack", string(debug.Stack()))
+			c.shut()
+		}
+	}()
 	err := c.loop()
 	// A client may have closed its side only after its last request; what waits
 	// is answered with what there is, what runs comes to its end.

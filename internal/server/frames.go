@@ -157,7 +157,7 @@ func (in *frameReader) body(f *frame) error {
 	if !in.grow(f, n) {
 		return errAskedToStop
 	}
-	have := copy(f.buf.b[:f.size:f.size][:min(f.size, len(f.buf.b))], in.buf[in.r+4:in.w])
+	have := copy(f.buf.b[:min(f.size, len(f.buf.b))], in.buf[in.r+4:in.w])
 	in.r += 4 + have
 	due := 0 // up to where the deadline in force reaches
 	for have < f.size {
