@@ -1,0 +1,359 @@
+package keeper
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"barnabas/internal/jute"
+)
+
+// The model: the tree as a map that is copied whole at each write. It knows
+// what a client must be told when, from three rules: writes take effect one
+// after the other in the order in which they came; a read sees the state as of
+// its session's last write, or, if that is answered already, as of the last
+// write that was committed; nothing else is seen.
+
+type modelNode struct {
+	data    string
+	version int32
+	creates int
+	owner   string
+}
+
+type model struct {
+	nodes map[string]modelNode
+	zxid  int64
+}
+
+func (m *model) clone() *model { return &model{maps.Clone(m.nodes), m.zxid} }
+
+func (m *model) children(path string) []string {
+	names := []string{}
+	for p := range m.nodes {
+		if parent, name, _ := parentOf(p); parent == path && p != "/" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// one does one operation and returns what a multi's result shows of it.
+func (m *model) one(session string, op jute.Op, body jute.Record) (string, jute.Error) {
+	switch q := body.(type) {
+	case *jute.CreateRequest:
+		parent, _, _ := parentOf(q.Path)
+		p, ok := m.nodes[parent]
+		path := q.Path
+		if q.Mode.Sequential() {
+			path += fmt.Sprintf("%010d", p.creates)
+		}
+		if !ok {
+			return "", jute.ErrNoNode
+		}
+		if _, there := m.nodes[path]; there {
+			return "", jute.ErrNodeExists
+		}
+		if p.owner != "" {
+			return "", jute.ErrNoChildrenForEphemerals
+		}
+		p.creates++
+		m.nodes[parent] = p
+		n := modelNode{data: string(q.Data)}
+		if q.Mode.Ephemeral() {
+			n.owner = session
+		}
+		m.nodes[path] = n
+		return "create " + path, jute.OK
+	case *jute.SetDataRequest:
+		n, ok := m.nodes[q.Path]
+		if !ok {
+			return "", jute.ErrNoNode
+		}
+		if q.Version != -1 && q.Version != n.version {
+			return "", jute.ErrBadVersion
+		}
+		n.data = string(q.Data)
+		n.version++
+		m.nodes[q.Path] = n
+		return "setData", jute.OK
+	case *jute.PathVersionRequest:
+		n, ok := m.nodes[q.Path]
+		parent, _, _ := parentOf(q.Path)
+		_, parentThere := m.nodes[parent]
+		switch {
+		case !ok || !parentThere:
+			return "", jute.ErrNoNode
+		case q.Version != -1 && q.Version != n.version:
+			return "", jute.ErrBadVersion
+		case op == jute.OpCheck:
+			return "check", jute.OK
+		case len(m.children(q.Path)) > 0:
+			return "", jute.ErrNotEmpty
+		}
+		delete(m.nodes, q.Path)
+		return "delete", jute.OK
+	}
+	panic("no such write")
+}
+
+// write does a request and returns its answer.
+func (m *model) write(session string, op jute.Op, body jute.Record) string {
+	m.zxid++
+	multi, ok := body.(*jute.MultiRequest)
+	if !ok {
+		text, err := m.one(session, op, body)
+		if err != jute.OK {
+			return strings.TrimPrefix(err.Error(), "zookeeper: ")
+		}
+		return strings.TrimPrefix(text, "create ")
+	}
+	var results []string
+	try := m.clone()
+	for i, o := range multi.Ops {
+		text, err := try.one(session, o.Op, o.Request)
+		if err == jute.OK {
+			results = append(results, text)
+			continue
+		}
+		results = nil
+		for j := range multi.Ops {
+			switch {
+			case j < i:
+				results = append(results, "ok")
+			case j == i:
+				results = append(results, strings.TrimPrefix(err.Error(), "zookeeper: "))
+			default:
+				results = append(results, "runtime inconsistency")
+			}
+		}
+		try = m
+		break
+	}
+	m.nodes = try.nodes
+	return "[" + strings.Join(results, "; ") + "]"
+}
+
+func (m *model) read(op jute.Op, path string) string {
+	n, ok := m.nodes[path]
+	switch {
+	case !ok:
+		return "no node"
+	case op == jute.OpGetData:
+		return fmt.Sprintf("%q v%d kids%d", n.data, n.version, len(m.children(path)))
+	}
+	return fmt.Sprint(m.children(path))
+}
+
+// brief cuts the core's answer to what the model knows.
+func brief(op jute.Op, body string) string {
+	body = strings.TrimPrefix(body, "ok ")
+	switch op {
+	case jute.OpGetData:
+		if data, stat, ok := strings.Cut(body, " {"); ok {
+			f := strings.Fields(stat)
+			return data + " " + f[3] + " " + strings.TrimSuffix(f[7], "}")
+		}
+	case jute.OpSetData:
+		if strings.HasPrefix(body, "{") {
+			return "setData"
+		}
+	case jute.OpDelete:
+		if body == "ok" {
+			return "delete"
+		}
+	case jute.OpMulti: // the Stats of setData
+		for {
+			a := strings.Index(body, " {")
+			if a < 0 {
+				break
+			}
+			body = body[:a] + body[a+strings.Index(body[a:], "}")+1:]
+		}
+	}
+	return body
+}
+
+func testSeed(t *testing.T) uint64 {
+	seed := rand.Uint64()
+	if text := os.Getenv("BARNABAS_SEED"); text != "" {
+		seed, _ = strconv.ParseUint(text, 10, 64)
+	}
+	t.Logf("BARNABAS_SEED=%d", seed)
+	return seed
+}
+
+func TestRandomOperationsAnswerAsTheModel(t *testing.T) {
+	g := rand.New(rand.NewPCG(testSeed(t), 2))
+	for range 30 {
+		runModel(t, g)
+	}
+}
+
+func runModel(t *testing.T, g *rand.Rand) {
+	names := []string{"a", "b", "c"}
+	s := newSim()
+	states := []*model{{nodes: map[string]modelNode{"/": {}, "/zookeeper": {}, "/zookeeper/quota": {}, "/zookeeper/config": {}}}}
+	shown := 0                          // states[shown] is what is committed
+	last := map[string]int{}            // the state after each session's last write
+	due := map[string][]func() string{} // answers in their order, as functions of when
+	ops := map[string][]jute.Op{}
+	for _, n := range names {
+		s.connect(n, jute.ConnectRequest{Timeout: 40000})
+		states = append(states, states[len(states)-1].clone())
+		states[len(states)-1].zxid++
+	}
+	s.commit()
+	shown = len(states) - 1
+	s.take()
+	path := func() string {
+		p := ""
+		for range 1 + g.IntN(2) {
+			p += fmt.Sprintf("/n%d", g.IntN(3))
+		}
+		return p
+	}
+	version := func() int32 { return int32(g.IntN(4)) - 1 }
+	write := func() (jute.Op, jute.Record) {
+		switch g.IntN(4) {
+		case 0, 1:
+			return jute.OpCreate, create(path(), fmt.Sprint(g.IntN(99)), jute.CreateMode(g.IntN(4)))
+		case 2:
+			return jute.OpDelete, &jute.PathVersionRequest{Path: path(), Version: version()}
+		}
+		return jute.OpSetData, &jute.SetDataRequest{Path: path(), Data: fmt.Append(nil, g.IntN(99)), Version: version()}
+	}
+	// settle compares what came with what was due.
+	settle := func() {
+		for _, line := range s.take() {
+			n, rest, _ := strings.Cut(line, ": ")
+			fields := strings.SplitN(rest, " ", 4)
+			if len(fields) < 4 || len(due[n]) == 0 {
+				t.Fatalf("not due: %s", line)
+			}
+			want := due[n][0]()
+			if got := fmt.Sprintf("zxid %s %s", fields[2], brief(ops[n][0], fields[3])); got != want {
+				t.Fatalf("%s\n got %s\nwant %s", line, got, want)
+			}
+			due[n], ops[n] = due[n][1:], ops[n][1:]
+		}
+	}
+	var held *batch
+	var heldEnd int
+	for range 300 {
+		n := names[g.IntN(len(names))]
+		switch k := g.IntN(10); {
+		case k < 5:
+			op, body := write()
+			if k == 0 {
+				op = jute.OpMulti
+				m := &jute.MultiRequest{}
+				for range 1 + g.IntN(3) {
+					o, b := write()
+					m.Ops = append(m.Ops, jute.MultiOp{Op: o, Request: b})
+				}
+				body = m
+			}
+			next := states[len(states)-1].clone()
+			result := next.write(n, op, body)
+			answer := fmt.Sprintf("zxid %x %s", next.zxid, result)
+			states = append(states, next)
+			last[n] = len(states) - 1
+			due[n], ops[n] = append(due[n], func() string { return answer }), append(ops[n], op)
+			s.send(n, op, body)
+		case k < 8:
+			op := []jute.Op{jute.OpGetData, jute.OpGetChildren}[g.IntN(2)]
+			p := path()
+			at := max(last[n], shown)
+			due[n], ops[n] = append(due[n], func() string {
+				return fmt.Sprintf("zxid %x %s", states[at].zxid, states[at].read(op, p))
+			}), append(ops[n], op)
+			s.send(n, op, &jute.PathWatchRequest{Path: p})
+		case held == nil:
+			held, heldEnd = s.hold(), len(states)-1
+		default:
+			shown = heldEnd
+			s.let(held)
+			held = nil
+		}
+		settle()
+	}
+	s.let(held)
+	s.commit()
+	shown = len(states) - 1
+	settle()
+	for n, d := range due {
+		if len(d) > 0 {
+			t.Fatalf("%s got no answer to %d requests", n, len(d))
+		}
+	}
+	// What is on the disk is what is shown.
+	before := s.c.tree
+	s.reopen()
+	if got, want := dump(s.c.tree), dump(before); got != want {
+		t.Fatalf("after a restart\n%s\nbefore\n%s", got, want)
+	}
+	checkTree(t, s.c.tree)
+	s.now = s.now.Add(time.Hour) // all sessions end, and their nodes with them
+	s.c.expire(s.now)
+	s.commit()
+	checkTree(t, s.c.tree)
+	if len(s.c.tree.ephemerals) != 0 || len(s.c.sessions) != 0 || len(s.image.sessions) != 0 {
+		t.Fatalf("%d sessions with nodes, %d sessions, %d stored", len(s.c.tree.ephemerals), len(s.c.sessions), len(s.image.sessions))
+	}
+}
+
+func dump(tr *tree) string {
+	var b strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(tr.nodes)) {
+		n := tr.nodes[path]
+		fmt.Fprintf(&b, "%s %q %v %+v\n", path, n.data, n.acl, n.stat(len(n.children)))
+	}
+	return b.String()
+}
+
+// checkTree checks what must hold of every tree.
+func checkTree(t *testing.T, tr *tree) {
+	t.Helper()
+	kids, bytes, owned := map[string]int{}, int64(0), 0
+	for path, n := range tr.nodes {
+		bytes += int64(len(path) + len(n.data))
+		if n.path != path {
+			t.Errorf("%s calls itself %s", path, n.path)
+		}
+		if path != "/" {
+			parent, name, _ := parentOf(path)
+			kids[parent]++
+			if _, ok := tr.nodes[parent].children[name]; !ok {
+				t.Errorf("%s does not know %s", parent, name)
+			}
+			if tr.nodes[parent].id >= n.id {
+				t.Errorf("%s has a higher id than its child", parent)
+			}
+		}
+		if n.owner != 0 {
+			owned++
+			if _, ok := tr.ephemerals[n.owner][path]; !ok {
+				t.Errorf("%s is not among its session's nodes", path)
+			}
+		}
+	}
+	for _, paths := range tr.ephemerals {
+		owned -= len(paths)
+	}
+	for path, n := range tr.nodes {
+		if len(n.children) != kids[path] || len(n.names()) != kids[path] {
+			t.Errorf("%s has %d children, counts %d, names %v", path, kids[path], len(n.children), n.names())
+		}
+	}
+	if bytes != tr.bytes || owned != 0 {
+		t.Errorf("bytes %d, counted %d; %d ephemeral nodes too few", bytes, tr.bytes, owned)
+	}
+}
