@@ -12,6 +12,7 @@ import (
 	"barnabas/internal/jute"
 	"barnabas/internal/metadata"
 	"barnabas/internal/replica"
+	"barnabas/internal/storage"
 )
 
 // ErrClosing is why a connection closes whose request came while the broker stops.
@@ -54,13 +55,17 @@ type Broker struct {
 	Metadata  *metadata.Cache
 	// Replicas are the partitions of this broker.
 	Replicas *replica.Manager
+	// Storage is the log dirs.
+	Storage *storage.Manager
 	// Fetches holds the fetch sessions.
 	Fetches   *FetchSessions
 	ZooKeeper ZooKeeper
 	// Controller is this broker's own, active or not.
 	Controller Controller
 	Log        *slog.Logger
-	Now        func() time.Time
+	// LogLevel is the level of Log; nil if it can't change.
+	LogLevel *slog.LevelVar
+	Now      func() time.Time
 
 	producerIDs producerIDs
 
