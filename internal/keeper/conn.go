@@ -119,20 +119,29 @@ func (c *conn) readBody(in *bufio.Reader, buf []byte, length uint32) ([]byte, er
 	return buf, nil
 }
 
-// handle decodes one request and gives it to the core.
-func (c *conn) handle(frame []byte) error {
+// decodeRequest reads a request's frame. bad: the body makes no sense, which is
+// answered; an error is a header that makes none.
+func decodeRequest(frame []byte) (h jute.RequestHeader, body jute.Record, bad bool, err error) {
 	d := jute.NewDecoder(frame)
-	var h jute.RequestHeader
 	if h.Decode(d); d.Err() != nil {
-		return fmt.Errorf("%w: request header in %d bytes", errMalformed, len(frame))
+		return h, nil, false, fmt.Errorf("%w: request header in %d bytes", errMalformed, len(frame))
 	}
-	body := jute.NewRequest(h.Op)
-	if body != nil {
+	if body = jute.NewRequest(h.Op); body != nil {
 		body.Decode(d)
+	}
+	return h, body, d.Err() != nil, nil
+}
+
+// handle gives one request to the core, and returns when there is room for the
+// next.
+func (c *conn) handle(frame []byte) error {
+	h, body, bad, err := decodeRequest(frame)
+	if err != nil {
+		return err
 	}
 	full := false
 	c.s.step(func(core *core, now time.Time) {
-		core.request(c.client, h, body, d.Err() != nil, now)
+		core.request(c.client, h, body, bad, now)
 		full = c.client.outstanding >= maxOutstanding || len(c.client.out) >= maxUnsent
 	})
 	for full {
