@@ -15,7 +15,9 @@ const (
 	syncAfter = 60 * time.Second
 )
 
-// Flush makes everything appended so far durable and moves the recovery point.
+// Flush makes the records appended so far durable: [Log.FlushedOffset] is then
+// the end of the log at the time of the call, or beyond. Many calls at a time
+// share a sync.
 func (l *Log) Flush() error {
 	if err := l.ready(); err != nil {
 		return err
@@ -23,27 +25,80 @@ func (l *Log) Flush() error {
 	return l.flushTo(l.tail.end.Load())
 }
 
-// flushTo syncs unless another call did it meanwhile: many appends a sync.
 func (l *Log) flushTo(offset int64) error {
 	l.maintenance.Lock()
 	defer l.maintenance.Unlock()
-	if l.recovery.Load() >= offset && !l.foldersNew.Load() {
+	if l.flushed.Load() >= offset {
 		return nil
 	}
-	if l.state.Load() == closed {
+	if l.state.Load() != loaded {
 		return ErrClosed
 	}
-	return l.flushHeld(false)
+	_, err := l.syncHeld(nil)
+	return err
 }
 
-// flushHeld syncs, with maintenance held: records, then what goes with them,
-// then the recovery point (invariant 4). The last one is a clean close, which
-// leaves a snapshot at the end.
-func (l *Log) flushHeld(last bool) error {
+// syncHeld syncs the records, and the names of new files, with maintenance held.
+// rest, if given, writes more files before the names are synced. It returns up
+// to where the records are durable.
+func (l *Log) syncHeld(rest func() error) (int64, error) {
 	if !l.dir.online() {
-		return ErrOffline
+		return 0, ErrOffline
 	}
 	l.mu.Lock()
+	segs := *l.segments.Load()
+	end := l.tail.end.Load()
+	l.unflushed.Store(0)
+	var dirty []*segment
+	for _, s := range segs {
+		if s.dirty.Swap(false) {
+			dirty = append(dirty, s)
+		}
+	}
+	l.mu.Unlock()
+	err := syncAll(dirty)
+	if err == nil && rest != nil {
+		err = rest()
+	}
+	if err == nil && l.foldersNew.Swap(false) {
+		err = errors.Join(l.dir.fs.SyncDir(l.folder), l.dir.fs.SyncDir(l.dir.path))
+	}
+	if err != nil {
+		l.dir.fail(err)
+		return 0, err
+	}
+	l.flushed.Store(max(l.flushed.Load(), end))
+	return end, nil
+}
+
+func syncAll(segs []*segment) error {
+	for _, s := range segs {
+		if err := s.sync(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkpoint syncs the log with all that goes with its records, and moves the
+// recovery point (invariant 4).
+func (l *Log) checkpoint() error {
+	if err := l.ready(); err != nil {
+		return err
+	}
+	l.maintenance.Lock()
+	defer l.maintenance.Unlock()
+	if l.state.Load() != loaded {
+		return ErrClosed
+	}
+	return l.checkpointHeld(false)
+}
+
+// checkpointHeld is checkpoint with maintenance held. The last one of a clean
+// stop leaves a producer snapshot at the end.
+func (l *Log) checkpointHeld(last bool) error {
+	l.mu.Lock()
+	l.timeEntryLocked(l.active()) // the time index covers all up to the recovery point
 	segs := *l.segments.Load()
 	end := l.tail.end.Load()
 	snapshots := l.mu.snapshots
@@ -53,23 +108,8 @@ func (l *Log) flushHeld(last bool) error {
 	}
 	l.unsynced.Store(0)
 	l.unsyncedAt.Store(0)
-	l.unflushed.Store(0)
-	var dirty []*segment
-	for _, s := range segs {
-		if s.dirty.Swap(false) {
-			dirty = append(dirty, s)
-		}
-	}
 	l.mu.Unlock()
-
-	for _, s := range dirty {
-		if err := s.sync(); err != nil {
-			l.dir.fail(err)
-			return err
-		}
-	}
-	if err := l.flushRest(segs, snapshots); err != nil {
-		l.dir.fail(err)
+	if _, err := l.syncHeld(func() error { return l.writeRest(segs, snapshots) }); err != nil {
 		return err
 	}
 	l.recovery.Store(max(l.recovery.Load(), end))
@@ -85,9 +125,9 @@ func (s *segment) sync() error {
 	return ref.file.Sync()
 }
 
-// flushRest writes indexes, snapshots and epochs, and syncs the folder when it
-// has new names.
-func (l *Log) flushRest(segs []*segment, snapshots []pendingSnapshot) error {
+// writeRest writes and syncs indexes and epochs; snapshots have a checksum and
+// need no sync.
+func (l *Log) writeRest(segs []*segment, snapshots []pendingSnapshot) error {
 	fsys := l.dir.fs
 	swap := func(f func()) {
 		l.mu.Lock()
@@ -102,17 +142,7 @@ func (l *Log) flushRest(segs []*segment, snapshots []pendingSnapshot) error {
 	if err := l.writeSnapshots(segs, snapshots); err != nil {
 		return err
 	}
-	fresh := l.foldersNew.Swap(false)
-	if err := l.saveEpochs(true); err != nil {
-		return err
-	}
-	if !fresh {
-		return nil
-	}
-	if err := fsys.SyncDir(l.folder); err != nil {
-		return err
-	}
-	return fsys.SyncDir(l.dir.path)
+	return l.saveEpochs(true)
 }
 
 // writeSnapshots writes producer snapshots and removes those that are neither at
@@ -149,7 +179,8 @@ func (l *Log) snapshotOffsets() ([]int64, error) {
 	return offsets, nil
 }
 
-// removeSnapshots removes the snapshot files that doomed chooses.
+// removeSnapshots removes the snapshot files that doomed chooses. The caller
+// syncs the folder where one that came back would do harm.
 func (l *Log) removeSnapshots(doomed func(offset int64) bool) error {
 	offsets, err := l.snapshotOffsets()
 	if err != nil {

@@ -237,8 +237,8 @@ func (x *index) keep(i int) {
 	x.state.Store(kept)
 }
 
-// flush writes what is only in memory to the file and trims the file to its
-// entries. Maintenance only; appends may go on. swap publishes a state under
+// flush writes what is only in memory to the file, trims the file to its
+// entries, and syncs it. Maintenance only; appends may go on. swap publishes a state under
 // Log.mu.
 func (x *index) flush(fsys vfs.FS, swap func(func())) error {
 	st := x.state.Load()
@@ -258,6 +258,10 @@ func (x *index) flush(fsys vfs.FS, swap func(func())) error {
 	}
 	inFile := st.inFile + n
 	if err := ref.file.Truncate(int64(inFile * x.width)); err != nil {
+		return err
+	}
+	// A time entry that lost power took away could not be missed later.
+	if err := ref.file.Sync(); err != nil {
 		return err
 	}
 	swap(func() {

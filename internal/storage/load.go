@@ -95,6 +95,7 @@ func (l *Log) loadHeld() error {
 	active := segs[len(segs)-1]
 	active.active.Store(true)
 	l.recovery.Store(min(max(l.found.recovery, segs[0].base), end))
+	l.flushed.Store(l.recovery.Load())
 	l.hw.Store(min(max(l.hw.Load(), l.start.Load()), end))
 	if end > l.recovery.Load() {
 		l.unsyncedAt.Store(l.dir.now().UnixMilli())
@@ -280,6 +281,9 @@ func (l *Log) findEnd(s *segment) (int64, error) {
 // at most at offset, and returns the position of the last one: a good place to
 // scan from. ok is false when the indexes are missing or can't be true.
 func (l *Log) adoptUpTo(s *segment, offset int64) (start int64, ok bool, err error) {
+	s.maxTimestamp.Store(-1)
+	s.maxOffset.Store(-1)
+	s.lastTimeEntry, s.firstTimestamp, s.sinceIndex = -1, -1, 0
 	ok, err = s.adoptIndexes()
 	if err != nil || !ok {
 		return 0, false, err
@@ -416,7 +420,7 @@ func (l *Log) eachBatch(segs []*segment, from int64, f func(*segment, *scanner) 
 // came after it. After a clean stop without any snapshot there was no producer
 // (Kafka takes none of old logs either).
 func (l *Log) loadProducers(snapshots []int64, segs []*segment, end int64, intact bool) (*producers, error) {
-	p, from := newProducers(), l.start.Load()
+	p, from, gone := newProducers(), l.start.Load(), false
 	for _, offset := range slices.Backward(snapshots) {
 		name := filepath.Join(l.folder, offsetName(offset, snapshotSuffix))
 		if offset <= end {
@@ -435,7 +439,12 @@ func (l *Log) loadProducers(snapshots []int64, segs []*segment, end int64, intac
 		if err := l.dir.fs.Remove(name); err != nil {
 			return nil, err
 		}
-		intact = false
+		intact, gone = false, true
+	}
+	if gone { // if it came back after a crash, it would tell of another past
+		if err := l.dir.fs.SyncDir(l.folder); err != nil {
+			return nil, err
+		}
 	}
 	for _, s := range segs[max(floorSegment(segs, from), 0):] {
 		if err := l.loadTxns(s, end); err != nil {

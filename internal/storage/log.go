@@ -32,6 +32,7 @@ type Log struct {
 	start    atomic.Int64 // first readable offset
 	hw       atomic.Int64 // high watermark
 	recovery atomic.Int64 // recovery point
+	flushed  atomic.Int64 // up to here the records are on the disk
 	unstable atomic.Int64 // first offset of a transaction that is not decided, -1
 	epochs   epochs
 
@@ -200,12 +201,20 @@ func (l *Log) AbortedTransactions(from, upTo int64) ([]AbortedTxn, error) {
 	return out, nil
 }
 
-// RecoveryPoint returns the offset up to which the log is known to be on disk.
+// RecoveryPoint returns the offset up to which the log is on the disk with all
+// that goes with it: recovery after a crash begins there.
 func (l *Log) RecoveryPoint() int64 {
 	if l.state.Load() == unloaded {
 		return l.found.recovery
 	}
 	return l.recovery.Load()
+}
+
+// FlushedOffset returns the offset up to which the records are on the disk; it is
+// never below RecoveryPoint.
+func (l *Log) FlushedOffset() int64 {
+	_ = l.ready()
+	return l.flushed.Load()
 }
 
 // Size returns the bytes of all segments.
@@ -216,6 +225,33 @@ func (l *Log) Size() int64 {
 		n += s.size.Load()
 	}
 	return n
+}
+
+// SegmentTime is where a segment starts and when its file was last written, in
+// milliseconds.
+type SegmentTime struct{ Start, Modified int64 }
+
+// SegmentTimes lists the segments, the oldest first, for ListOffsets v0. Empty
+// ones but the first are left out.
+func (l *Log) SegmentTimes() ([]SegmentTime, error) {
+	if err := l.ready(); err != nil {
+		return nil, err
+	}
+	var times []SegmentTime
+	for i, s := range *l.segments.Load() {
+		if i > 0 && s.size.Load() == 0 {
+			continue
+		}
+		info, err := l.dir.fs.Stat(s.path())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		times = append(times, SegmentTime{max(s.base, l.start.Load()), info.ModTime().UnixMilli()})
+	}
+	return times, nil
 }
 
 // LatestEpoch returns the newest leader epoch known, or -1.

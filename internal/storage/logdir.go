@@ -111,7 +111,7 @@ func (d *logDir) work(onFailure func(string, error)) {
 		}
 		for _, l := range queue {
 			l.queued.Store(false)
-			if err := l.Flush(); err != nil && d.online() && !errors.Is(err, ErrClosed) {
+			if err := l.checkpoint(); err != nil && d.online() && !errors.Is(err, ErrClosed) {
 				d.log.Error("sync failed", "partition", l.tp.String(), "error", err)
 			}
 		}
@@ -155,8 +155,15 @@ func (d *logDir) removeDue(now time.Time) {
 // open locks the directory and checks whose it is. Errors that end the start of
 // the broker wrap vfs.ErrLocked or ErrMeta.
 func (d *logDir) open(o *Options) error {
-	if err := d.fs.MkdirAll(d.path, 0o755); err != nil {
+	if ok, err := vfs.Exists(d.fs, d.path); err != nil {
 		return err
+	} else if !ok {
+		if err := d.fs.MkdirAll(d.path, 0o755); err != nil {
+			return err
+		}
+		if err := d.fs.SyncDir(filepath.Dir(d.path)); err != nil {
+			return err
+		}
 	}
 	lock, err := d.fs.Lock(filepath.Join(d.path, lockFile))
 	if errors.Is(err, vfs.ErrLocked) {
@@ -186,7 +193,8 @@ func (d *logDir) readMarks(boot string) error {
 		return err
 	}
 	if ok {
-		if err := d.fs.Remove(clean); err != nil {
+		// If it came back after lost power, it would vouch for what is not there.
+		if err := errors.Join(d.fs.Remove(clean), d.fs.SyncDir(d.path)); err != nil {
 			return err
 		}
 	}

@@ -149,7 +149,11 @@ func (l *Log) discard(segs []*segment) error {
 	for _, s := range segs {
 		s.close()
 	}
+	if len(segs) == 0 {
+		return nil
+	}
 	names, err := markAll(l.dir.fs, segs)
+	l.foldersNew.Store(true)
 	l.dir.removeLater(names, l.config.Load().FileDeleteDelayMs)
 	return err
 }
@@ -178,10 +182,7 @@ func (l *Log) close(flush bool) error {
 	defer l.endWork()
 	var err error
 	if flush {
-		l.mu.Lock()
-		l.timeEntryLocked(l.active())
-		l.mu.Unlock()
-		err = l.flushHeld(true)
+		err = l.checkpointHeld(true)
 	}
 	l.state.Store(closed)
 	for _, s := range *l.segments.Load() {

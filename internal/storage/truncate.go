@@ -6,11 +6,20 @@ import (
 )
 
 // TruncateTo drops all batches that reach offset or beyond; the end becomes
-// offset if it was larger.
+// offset, or the start of the batch that offset lies inside of.
 func (l *Log) TruncateTo(offset int64) error {
 	if err := l.ready(); err != nil {
 		return err
 	}
+	before := l.recovery.Load()
+	if err := l.truncate(offset); err != nil || l.recovery.Load() >= before {
+		return err
+	}
+	// A recovery point beyond the end would later vouch for other records.
+	return l.dir.saveRecoveryPoints(true)
+}
+
+func (l *Log) truncate(offset int64) error {
 	l.maintenance.Lock()
 	defer l.maintenance.Unlock()
 	l.beginWork()
@@ -39,34 +48,35 @@ func (l *Log) truncateHeld(segs []*segment, offset int64) error {
 	n := floorSegment(segs, offset) + 1
 	gone, segs := segs[n:], segs[:n:n]
 	active := segs[n-1]
-	size := active.size.Load()
+	size, whole := active.size.Load(), offset // whole batches end here
 	at, ok, err := active.locate(offset, size)
 	if err != nil {
 		return err
 	}
 	if ok {
-		size = at.pos
+		size, whole = at.pos, min(offset, at.base)
 	}
 	// Readers first: nothing they may still find is taken away under them.
 	l.mu.Lock()
 	l.publish(segs)
-	l.tail.reset(active.base, size, offset)
-	l.recovery.Store(min(l.recovery.Load(), offset))
-	l.hw.Store(min(l.hw.Load(), offset))
+	l.tail.reset(active.base, size, whole)
+	l.recovery.Store(min(l.recovery.Load(), whole))
+	l.flushed.Store(min(l.flushed.Load(), whole))
+	l.hw.Store(min(l.hw.Load(), whole))
 	l.mu.Unlock()
 
 	if err := l.discard(gone); err != nil {
 		return err
 	}
-	if err := l.cutActive(active, size, offset); err != nil {
+	if err := l.cutActive(active, size, whole); err != nil {
 		return err
 	}
 	active.active.Store(true)
-	l.epochs.truncateFromEnd(offset)
-	if l.start.Load() > offset {
-		l.start.Store(offset)
+	l.epochs.truncateFromEnd(whole)
+	if l.start.Load() > whole {
+		l.start.Store(whole)
 	}
-	return l.reloadProducers(segs, offset)
+	return l.reloadProducers(segs, whole)
 }
 
 // cutActive shortens a segment and its indexes.
@@ -112,9 +122,6 @@ func (l *Log) cutActive(s *segment, size, offset int64) error {
 	if err := s.times.flush(l.dir.fs, swap); err != nil {
 		return err
 	}
-	s.maxTimestamp.Store(-1)
-	s.maxOffset.Store(-1)
-	s.lastTimeEntry, s.firstTimestamp, s.sinceIndex = -1, -1, 0
 	_, err = l.findEnd(s)
 	return err
 }
@@ -154,15 +161,26 @@ func (l *Log) TruncateFullyAndStartAt(offset int64) error {
 	if err := l.ready(); err != nil {
 		return err
 	}
+	if offset < 0 {
+		return fmt.Errorf("%w: start at %d", ErrOffsetOutOfRange, offset)
+	}
+	if err := l.restart(offset); err != nil {
+		return err
+	}
+	// On the disk before the checkpoint says so.
+	if err := l.checkpoint(); err != nil {
+		return err
+	}
+	return l.dir.saveRecoveryPoints(true)
+}
+
+func (l *Log) restart(offset int64) error {
 	l.maintenance.Lock()
 	defer l.maintenance.Unlock()
 	l.beginWork()
 	defer l.endWork()
 	if l.state.Load() != loaded {
 		return ErrClosed
-	}
-	if offset < 0 {
-		return fmt.Errorf("%w: start at %d", ErrOffsetOutOfRange, offset)
 	}
 	err := l.restartAt(offset)
 	if err != nil {
@@ -195,9 +213,13 @@ func (l *Log) restartAt(offset int64) error {
 	l.start.Store(offset)
 	l.hw.Store(offset)
 	l.recovery.Store(offset)
+	l.flushed.Store(offset)
 	l.startRaised.Store(false)
 	l.mu.Unlock()
 	l.epochs.clear()
 	l.dir.removeLater(names, l.config.Load().FileDeleteDelayMs)
-	return l.removeSnapshots(func(int64) bool { return true })
+	if err := l.removeSnapshots(func(int64) bool { return true }); err != nil {
+		return err
+	}
+	return l.dir.fs.SyncDir(l.folder)
 }

@@ -146,7 +146,7 @@ func (x *txnIndex) collect(out []AbortedTxn, from, upTo int64) ([]AbortedTxn, bo
 	return out, false
 }
 
-// flush writes what the file lacks.
+// flush writes what the file lacks, and syncs it.
 func (x *txnIndex) flush(fsys vfs.FS) error {
 	x.mu.Lock()
 	all, saved := x.mu.all, x.mu.saved
@@ -155,19 +155,20 @@ func (x *txnIndex) flush(fsys vfs.FS) error {
 	if !dirty {
 		return nil
 	}
+	flag, from := os.O_WRONLY|os.O_CREATE, saved
 	if saved < 0 {
-		if err := vfs.WriteFile(fsys, x.path, formatTxnIndex(nil, all), 0o644); err != nil {
-			return err
-		}
-	} else {
-		f, err := fsys.OpenFile(x.path, os.O_WRONLY|os.O_CREATE, 0o644)
-		if err != nil {
-			return err
-		}
-		_, err = f.WriteAt(formatTxnIndex(nil, all[saved:]), int64(saved*txnEntry))
-		if err = errors.Join(err, f.Close()); err != nil {
-			return err
-		}
+		flag, from = flag|os.O_TRUNC, 0
+	}
+	f, err := fsys.OpenFile(x.path, flag, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(formatTxnIndex(nil, all[from:]), int64(from*txnEntry))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -1,0 +1,25 @@
+package storage
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+func (l *Log) dump() string {
+	out := ""
+	for _, s := range *l.segments.Load() {
+		out += fmt.Sprintf("seg %d size %d max %d@%d known %v lastTime %d active %v\n", s.base, s.size.Load(), s.maxTimestamp.Load(), s.maxOffset.Load(), s.knownMax.Load(), s.lastTimeEntry, s.active.Load())
+		var e [timeEntry]byte
+		st := s.times.state.Load()
+		for i := 0; i < s.times.count(); i++ {
+			s.times.entry(st, i, e[:])
+			out += fmt.Sprintf("  time %d@%d\n", binary.BigEndian.Uint64(e[:]), s.base+int64(binary.BigEndian.Uint32(e[8:])))
+		}
+		st = s.offsets.state.Load()
+		for i := 0; i < s.offsets.count(); i++ {
+			s.offsets.entry(st, i, e[:])
+			out += fmt.Sprintf("  offset %d@%d\n", s.base+int64(binary.BigEndian.Uint32(e[:])), binary.BigEndian.Uint32(e[4:]))
+		}
+	}
+	return out
+}
