@@ -149,10 +149,17 @@ func (s *side) run(st step) ([]string, error) {
 		if err = s.start(st.client, jute.ConnectRequest{Timeout: 30000, SessionID: a.id, Password: a.password, LastZxidSeen: s.last}); err == nil {
 			err = s.requests(a.c, st.ops)
 		}
+	case "steal": // attach while the first connection is there: it is closed
+		first := a.c
+		if err = s.start(st.client, jute.ConnectRequest{Timeout: 20000, SessionID: a.id, Password: a.password}); err == nil {
+			_, end := first.ReadFrame()
+			s.log("the first: %v", end != nil)
+			first.Close()
+		}
 	case "close":
 		if err = s.requests(a.c, []op{{op: jute.OpCloseSession}}); err == nil {
 			_, end := a.c.ReadFrame()
-			s.log("then %v", end)
+			s.log("then closed: %v", end != nil)
 			a.c.Close()
 			err = s.start(st.client, jute.ConnectRequest{Timeout: 30000, LastZxidSeen: s.last})
 		}

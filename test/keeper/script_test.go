@@ -20,7 +20,7 @@ type op struct {
 // change of its connection.
 type step struct {
 	client int
-	kind   string // "ops", "drop", "attach", "wrong password", "close", "expire"
+	kind   string // "ops", "drop", "attach", "steal", "wrong password", "close", "expire"
 	ops    []op
 }
 
@@ -216,6 +216,9 @@ func (g *generator) step() step {
 		return s
 	case n < 29:
 		s.kind = "expire"
+		return s
+	case n < 34:
+		s.kind = "steal"
 		return s
 	}
 	burst := 1
