@@ -197,116 +197,139 @@ func TestRandomOperationsAnswerAsTheModel(t *testing.T) {
 	}
 }
 
+// modelRun is one random run: the core, the states that the model went through,
+// and what each client is owed.
+type modelRun struct {
+	*sim
+	t      *testing.T
+	g      *rand.Rand
+	states []*model
+	shown  int                        // states[shown] is what is committed
+	last   map[string]int             // the state after each client's last write
+	due    map[string][]func() string // answers in their order, as functions of when
+	ops    map[string][]jute.Op
+}
+
+var modelClients = []string{"a", "b", "c"}
+
+func newModelRun(t *testing.T, g *rand.Rand) *modelRun {
+	r := &modelRun{sim: newSim(), t: t, g: g, last: map[string]int{}, due: map[string][]func() string{}, ops: map[string][]jute.Op{}}
+	first := &model{nodes: map[string]modelNode{"/": {}, "/zookeeper": {}, "/zookeeper/quota": {}, "/zookeeper/config": {}}}
+	for _, n := range modelClients {
+		r.connect(n, jute.ConnectRequest{Timeout: 40000})
+		first.zxid++
+	}
+	r.states = []*model{first}
+	r.commit()
+	r.take()
+	return r
+}
+
+func (r *modelRun) path() string {
+	p := ""
+	for range 1 + r.g.IntN(2) {
+		p += fmt.Sprintf("/n%d", r.g.IntN(3))
+	}
+	return p
+}
+
+func (r *modelRun) write() (jute.Op, jute.Record) {
+	version := int32(r.g.IntN(4)) - 1
+	switch r.g.IntN(4) {
+	case 0, 1:
+		return jute.OpCreate, create(r.path(), fmt.Sprint(r.g.IntN(99)), jute.CreateMode(r.g.IntN(4)))
+	case 2:
+		return jute.OpDelete, &jute.PathVersionRequest{Path: r.path(), Version: version}
+	}
+	return jute.OpSetData, &jute.SetDataRequest{Path: r.path(), Data: fmt.Append(nil, r.g.IntN(99)), Version: version}
+}
+
+func (r *modelRun) sendWrite(name string) {
+	op, body := r.write()
+	if r.g.IntN(5) == 0 {
+		m := &jute.MultiRequest{}
+		for range 1 + r.g.IntN(3) {
+			o, b := r.write()
+			m.Ops = append(m.Ops, jute.MultiOp{Op: o, Request: b})
+		}
+		op, body = jute.OpMulti, m
+	}
+	next := r.states[len(r.states)-1].clone()
+	result := next.write(name, op, body)
+	answer := fmt.Sprintf("zxid %x %s", next.zxid, result)
+	r.states = append(r.states, next)
+	r.last[name] = len(r.states) - 1
+	r.owe(name, op, func() string { return answer })
+	r.send(name, op, body)
+}
+
+func (r *modelRun) sendRead(name string) {
+	op, p := []jute.Op{jute.OpGetData, jute.OpGetChildren}[r.g.IntN(2)], r.path()
+	at := r.states[max(r.last[name], r.shown)]
+	r.owe(name, op, func() string { return fmt.Sprintf("zxid %x %s", at.zxid, at.read(op, p)) })
+	r.send(name, op, &jute.PathWatchRequest{Path: p})
+}
+
+func (r *modelRun) owe(name string, op jute.Op, answer func() string) {
+	r.due[name], r.ops[name] = append(r.due[name], answer), append(r.ops[name], op)
+}
+
+// settle compares what came with what was due.
+func (r *modelRun) settle() {
+	for _, line := range r.take() {
+		n, rest, _ := strings.Cut(line, ": ")
+		fields := strings.SplitN(rest, " ", 4)
+		if len(fields) < 4 || len(r.due[n]) == 0 {
+			r.t.Fatalf("not due: %s", line)
+		}
+		if got, want := fmt.Sprintf("zxid %s %s", fields[2], brief(r.ops[n][0], fields[3])), r.due[n][0](); got != want {
+			r.t.Fatalf("%s\n got %s\nwant %s", line, got, want)
+		}
+		r.due[n], r.ops[n] = r.due[n][1:], r.ops[n][1:]
+	}
+}
+
 func runModel(t *testing.T, g *rand.Rand) {
-	names := []string{"a", "b", "c"}
-	s := newSim()
-	states := []*model{{nodes: map[string]modelNode{"/": {}, "/zookeeper": {}, "/zookeeper/quota": {}, "/zookeeper/config": {}}}}
-	shown := 0                          // states[shown] is what is committed
-	last := map[string]int{}            // the state after each session's last write
-	due := map[string][]func() string{} // answers in their order, as functions of when
-	ops := map[string][]jute.Op{}
-	for _, n := range names {
-		s.connect(n, jute.ConnectRequest{Timeout: 40000})
-		states = append(states, states[len(states)-1].clone())
-		states[len(states)-1].zxid++
-	}
-	s.commit()
-	shown = len(states) - 1
-	s.take()
-	path := func() string {
-		p := ""
-		for range 1 + g.IntN(2) {
-			p += fmt.Sprintf("/n%d", g.IntN(3))
-		}
-		return p
-	}
-	version := func() int32 { return int32(g.IntN(4)) - 1 }
-	write := func() (jute.Op, jute.Record) {
-		switch g.IntN(4) {
-		case 0, 1:
-			return jute.OpCreate, create(path(), fmt.Sprint(g.IntN(99)), jute.CreateMode(g.IntN(4)))
-		case 2:
-			return jute.OpDelete, &jute.PathVersionRequest{Path: path(), Version: version()}
-		}
-		return jute.OpSetData, &jute.SetDataRequest{Path: path(), Data: fmt.Append(nil, g.IntN(99)), Version: version()}
-	}
-	// settle compares what came with what was due.
-	settle := func() {
-		for _, line := range s.take() {
-			n, rest, _ := strings.Cut(line, ": ")
-			fields := strings.SplitN(rest, " ", 4)
-			if len(fields) < 4 || len(due[n]) == 0 {
-				t.Fatalf("not due: %s", line)
-			}
-			want := due[n][0]()
-			if got := fmt.Sprintf("zxid %s %s", fields[2], brief(ops[n][0], fields[3])); got != want {
-				t.Fatalf("%s\n got %s\nwant %s", line, got, want)
-			}
-			due[n], ops[n] = due[n][1:], ops[n][1:]
-		}
-	}
+	r := newModelRun(t, g)
 	var held *batch
 	var heldEnd int
 	for range 300 {
-		n := names[g.IntN(len(names))]
+		n := modelClients[g.IntN(len(modelClients))]
 		switch k := g.IntN(10); {
 		case k < 5:
-			op, body := write()
-			if k == 0 {
-				op = jute.OpMulti
-				m := &jute.MultiRequest{}
-				for range 1 + g.IntN(3) {
-					o, b := write()
-					m.Ops = append(m.Ops, jute.MultiOp{Op: o, Request: b})
-				}
-				body = m
-			}
-			next := states[len(states)-1].clone()
-			result := next.write(n, op, body)
-			answer := fmt.Sprintf("zxid %x %s", next.zxid, result)
-			states = append(states, next)
-			last[n] = len(states) - 1
-			due[n], ops[n] = append(due[n], func() string { return answer }), append(ops[n], op)
-			s.send(n, op, body)
+			r.sendWrite(n)
 		case k < 8:
-			op := []jute.Op{jute.OpGetData, jute.OpGetChildren}[g.IntN(2)]
-			p := path()
-			at := max(last[n], shown)
-			due[n], ops[n] = append(due[n], func() string {
-				return fmt.Sprintf("zxid %x %s", states[at].zxid, states[at].read(op, p))
-			}), append(ops[n], op)
-			s.send(n, op, &jute.PathWatchRequest{Path: p})
+			r.sendRead(n)
 		case held == nil:
-			held, heldEnd = s.hold(), len(states)-1
+			held, heldEnd = r.hold(), len(r.states)-1
 		default:
-			shown = heldEnd
-			s.let(held)
+			r.shown = heldEnd
+			r.let(held)
 			held = nil
 		}
-		settle()
+		r.settle()
 	}
-	s.let(held)
-	s.commit()
-	shown = len(states) - 1
-	settle()
-	for n, d := range due {
+	r.let(held)
+	r.commit()
+	r.settle()
+	for n, d := range r.due {
 		if len(d) > 0 {
 			t.Fatalf("%s got no answer to %d requests", n, len(d))
 		}
 	}
 	// What is on the disk is what is shown.
-	before := s.c.tree
-	s.reopen()
-	if got, want := dump(s.c.tree), dump(before); got != want {
+	before := r.c.tree
+	r.reopen()
+	if got, want := dump(r.c.tree), dump(before); got != want {
 		t.Fatalf("after a restart\n%s\nbefore\n%s", got, want)
 	}
-	checkTree(t, s.c.tree)
-	s.now = s.now.Add(time.Hour) // all sessions end, and their nodes with them
-	s.c.expire(s.now)
-	s.commit()
-	checkTree(t, s.c.tree)
-	if len(s.c.tree.ephemerals) != 0 || len(s.c.sessions) != 0 || len(s.image.sessions) != 0 {
-		t.Fatalf("%d sessions with nodes, %d sessions, %d stored", len(s.c.tree.ephemerals), len(s.c.sessions), len(s.image.sessions))
+	checkTree(t, r.c.tree)
+	r.now = r.now.Add(time.Hour) // all sessions end, and their nodes with them
+	r.c.expire(r.now)
+	r.commit()
+	checkTree(t, r.c.tree)
+	if len(r.c.tree.ephemerals) != 0 || len(r.c.sessions) != 0 || len(r.image.sessions) != 0 {
+		t.Fatalf("%d sessions with nodes, %d sessions, %d stored", len(r.c.tree.ephemerals), len(r.c.sessions), len(r.image.sessions))
 	}
 }
 
