@@ -131,6 +131,7 @@ func (m *Manager) changeRoleLocked(p *Partition, tp wire.TopicPartition, id wire
 	// A follower's fetcher starts here, towards v.LeaderID, and a new leader's
 	// fetcher stops; fetchers come with replication between brokers.
 	p.changed()
+	m.roleChanged(p)
 	return wire.None
 }
 

@@ -25,8 +25,12 @@ type Options struct {
 	BrokerEpoch func() int64
 	// LagTime is replica.lag.time.max.ms; optional: 30 s.
 	LagTime func() time.Duration
-	Now     func() time.Time // optional
-	Logger  *slog.Logger     // optional
+	// RoleChanged is told of each change of a partition's role or leader epoch,
+	// in order. It is called under Manager.mu: it must be quick, must not block
+	// and must call nothing of Manager. Optional.
+	RoleChanged func(p *Partition)
+	Now         func() time.Time // optional
+	Logger      *slog.Logger     // optional
 }
 
 // Manager is the partitions of this broker.
@@ -52,6 +56,12 @@ func NewManager(o Options) *Manager {
 		o.Logger = slog.Default()
 	}
 	return &Manager{o: o, table: newTable()}
+}
+
+func (m *Manager) roleChanged(p *Partition) {
+	if m.o.RoleChanged != nil {
+		m.o.RoleChanged(p)
+	}
 }
 
 // Topic returns the partitions of a topic, or nil. It takes no lock and keeps

@@ -29,6 +29,7 @@ type View struct {
 	PartitionEpoch  int32 // the version of the state znode
 	ControllerEpoch int32 // of the controller that last changed it
 	EpochStart      int64 // the end of the log when this leader's epoch began
+	LeaderSince     int32 // the epoch in which this broker became the leader; later ones may have followed
 	Replicas, ISR   []int32
 	Adding          []int32
 	Removing        []int32
@@ -123,7 +124,18 @@ func (p *Partition) Leading(epoch int32) (*storage.Log, wire.Code) {
 // NOT_ENOUGH_REPLICAS if it is not. Records are in the page cache when it
 // returns. The error is a wire.Code or one of storage's (see storage.Code).
 func (p *Partition) Append(req storage.AppendRequest, all bool) (storage.AppendInfo, error) {
-	info, err := p.append(req, all)
+	return p.appendAndAdvance(req, all, -1)
+}
+
+// AppendSince is Append with acks=all for what was decided by what the log held
+// under a run of leadership: if this broker has not led the partition ever since
+// that epoch, it is NOT_LEADER_OR_FOLLOWER.
+func (p *Partition) AppendSince(epoch int32, req storage.AppendRequest) (storage.AppendInfo, error) {
+	return p.appendAndAdvance(req, true, epoch)
+}
+
+func (p *Partition) appendAndAdvance(req storage.AppendRequest, all bool, since int32) (storage.AppendInfo, error) {
+	info, err := p.append(req, all, since)
 	if err != nil {
 		return info, err
 	}
@@ -131,11 +143,11 @@ func (p *Partition) Append(req storage.AppendRequest, all bool) (storage.AppendI
 	return info, nil
 }
 
-func (p *Partition) append(req storage.AppendRequest, all bool) (storage.AppendInfo, error) {
+func (p *Partition) append(req storage.AppendRequest, all bool, since int32) (storage.AppendInfo, error) {
 	p.role.RLock()
 	defer p.role.RUnlock()
 	v := p.view.Load()
-	if v.Role != Leader {
+	if v.Role != Leader || since >= 0 && v.LeaderSince != since {
 		return storage.AppendInfo{FirstOffset: -1, LogAppendTime: -1, LogStartOffset: -1}, v.refusal()
 	}
 	if all && !v.solo && p.underMin() {
@@ -202,6 +214,10 @@ func (p *Partition) become(v *View) error {
 		if old.Role == Leader && old.LeaderEpoch == v.LeaderEpoch {
 			v.EpochStart = old.EpochStart
 		}
+		v.LeaderSince = v.LeaderEpoch
+		if old.Role == Leader {
+			v.LeaderSince = old.LeaderSince
+		}
 		if err := p.log.AssignEpoch(v.LeaderEpoch); err != nil {
 			return err
 		}
@@ -229,7 +245,8 @@ func (p *Partition) changed() {
 	p.tell(Unknown)
 }
 
-// end marks the partition as gone or offline and wakes all waits.
+// end marks the partition as gone or offline and wakes all waits. Callers hold
+// Manager.mu.
 func (p *Partition) end(role Role) {
 	p.role.Lock()
 	v := *p.view.Load()
@@ -237,6 +254,7 @@ func (p *Partition) end(role Role) {
 	p.view.Store(&v)
 	p.role.Unlock()
 	p.changed()
+	p.m.roleChanged(p)
 }
 
 // StartMoved tells subscribers that the log's start offset was raised.
