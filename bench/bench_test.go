@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,8 +10,6 @@ import (
 	"time"
 
 	"barnabas/test/real"
-
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 const rounds = 5
@@ -79,7 +76,7 @@ func TestStartAndIdle(t *testing.T) {
 			"--override", "log.dirs="+filepath.Join(dir, "data"), "--override", "keeper.dir="+filepath.Join(dir, "keeper"))
 		began := time.Now()
 		p := real.Start(t, "barnabas", cmd)
-		for !metadataAnswered(addr) {
+		for !real.Ready(addr) {
 			if time.Since(began) > 30*time.Second {
 				t.Fatal("no answer to Metadata within 30 s")
 			}
@@ -99,29 +96,4 @@ func TestStartAndIdle(t *testing.T) {
 		k := real.KafkaFullSize(t, "3.9.1", 1, zk)
 		fmt.Printf("%-44s %.0f ms, %.1f MB\n", "the same of kafka 3.9.1", float64(time.Since(began).Milliseconds()), residentMB(k.PID()))
 	}
-}
-
-// metadataAnswered asks for Metadata v1 over a raw connection and tells whether
-// an answer came that names a broker.
-func metadataAnswered(addr string) bool {
-	c, err := net.DialTimeout("tcp", addr, time.Second)
-	if err != nil {
-		return false
-	}
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
-	request := kmsg.NewPtrMetadataRequest()
-	request.Version = 1
-	request.Topics = []kmsg.MetadataRequestTopic{}
-	if _, err := c.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID("bench")).AppendRequest(nil, request, 1)); err != nil {
-		return false
-	}
-	answer := make([]byte, 4096)
-	n, err := c.Read(answer)
-	if err != nil || n < 8 {
-		return false
-	}
-	response := kmsg.NewPtrMetadataResponse()
-	response.Version = 1
-	return response.ReadFrom(answer[8:n]) == nil && len(response.Brokers) > 0
 }

@@ -2,6 +2,7 @@ package interop
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -32,11 +33,14 @@ func connect(t *testing.T, addr string) *zookeeper.Client {
 func dumpTree(t *testing.T, zk *zookeeper.Client, path string) []string {
 	t.Helper()
 	data, stat, err := zk.Get(t.Context(), path)
+	if errors.Is(err, jute.ErrNoNode) {
+		return nil // deleted since its parent was listed
+	}
 	if err != nil {
 		t.Fatalf("get %s: %v", path, err)
 	}
 	acls, _, err := zk.GetACL(t.Context(), path)
-	if err != nil {
+	if err != nil && !errors.Is(err, jute.ErrNoNode) {
 		t.Fatalf("getACL %s: %v", path, err)
 	}
 	var out []string
@@ -48,7 +52,7 @@ func dumpTree(t *testing.T, zk *zookeeper.Client, path string) []string {
 		out = append(out, fmt.Sprintf("%s %s acl=%s %s", path, kind, showACL(acls), showData(data)))
 	}
 	children, _, err := zk.Children(t.Context(), path)
-	if err != nil {
+	if err != nil && !errors.Is(err, jute.ErrNoNode) {
 		t.Fatalf("children of %s: %v", path, err)
 	}
 	slices.Sort(children)

@@ -88,5 +88,5 @@ func Barnabas(t testing.TB, id int, properties ...string) *BarnabasBroker {
 func (b *BarnabasBroker) Restart(t testing.TB) {
 	t.Helper()
 	b.Process = Start(t, "barnabas", exec.Command(Binary(t), b.args...))
-	b.UntilRunning(30*time.Second, "answers", func() bool { return answers(b.Addr) })
+	b.UntilRunning(30*time.Second, "answers", func() bool { return Ready(b.Addr) })
 }

@@ -145,7 +145,7 @@ func kafka(t testing.TB, jvm []string, version string, id int, zookeeper string,
 	}
 	b.Process = Start(t, fmt.Sprintf("kafka-%s-%d", version, id), java(t, jvm, version, "kafka.Kafka", file))
 	b.UntilRunning(2*time.Minute, "started", func() bool {
-		return strings.Contains(b.Output(), "started (kafka.server.KafkaServer)") && answers(b.Addr)
+		return strings.Contains(b.Output(), "started (kafka.server.KafkaServer)") && Ready(b.Addr)
 	})
 	return b
 }

@@ -190,16 +190,6 @@ func (p *Process) UntilRunning(limit time.Duration, what string, ok func() bool)
 	})
 }
 
-// answers tells whether something accepts connections at addr.
-func answers(addr string) bool {
-	c, err := net.DialTimeout("tcp", addr, time.Second)
-	if err != nil {
-		return false
-	}
-	c.Close()
-	return true
-}
-
 // Run runs cmd to its end with a limit and returns what it wrote to stdout.
 // If it fails, so does the test.
 func Run(t testing.TB, limit time.Duration, cmd *exec.Cmd) string {
