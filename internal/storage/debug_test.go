@@ -7,6 +7,11 @@ import (
 
 func (l *Log) dump() string {
 	out := ""
+	for id, e := range l.mu.producers.byID {
+		out += fmt.Sprintf("producer %d %+v\n", id, *e)
+	}
+	offs, _ := l.snapshotOffsets()
+	out += fmt.Sprintf("snapshots %v recovery %d\n", offs, l.recovery.Load())
 	for _, s := range *l.segments.Load() {
 		out += fmt.Sprintf("seg %d size %d max %d@%d known %v lastTime %d active %v\n", s.base, s.size.Load(), s.maxTimestamp.Load(), s.maxOffset.Load(), s.knownMax.Load(), s.lastTimeEntry, s.active.Load())
 		var e [timeEntry]byte

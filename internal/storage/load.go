@@ -348,6 +348,10 @@ func (l *Log) applyStart(segs []*segment, end int64) ([]*segment, int64, error) 
 			return nil, 0, err
 		}
 		segs, end = []*segment{s}, start
+		// Were the old names to come back, they would lie below the recovery point.
+		if err := l.dir.fs.SyncDir(l.folder); err != nil {
+			return nil, 0, err
+		}
 	}
 	l.start.Store(start)
 	l.startRaised.Store(start > segs[0].base)
@@ -389,10 +393,15 @@ func (l *Log) eachBatch(segs []*segment, from int64, f func(*segment, *scanner) 
 	defer scanBuffers.Put(buf)
 	for _, s := range segs[max(floorSegment(segs, from), 0):] {
 		first, ok, err := s.locate(from, s.size.Load())
-		if err != nil || !ok {
-			if err != nil {
-				return err
-			}
+		var damage *CorruptionError
+		if errors.As(err, &damage) {
+			l.dir.log.Error("a segment is damaged below the recovery point; reads of it will fail", "partition", l.tp.String(), "error", err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !ok {
 			continue
 		}
 		ref, err := s.file.acquire()
@@ -420,17 +429,17 @@ func (l *Log) eachBatch(segs []*segment, from int64, f func(*segment, *scanner) 
 // came after it. After a clean stop without any snapshot there was no producer
 // (Kafka takes none of old logs either).
 func (l *Log) loadProducers(snapshots []int64, segs []*segment, end int64, intact bool) (*producers, error) {
-	p, from, gone := newProducers(), l.start.Load(), false
+	p, from, gone := newProducers(), segs[0].base, false
 	for _, offset := range slices.Backward(snapshots) {
 		name := filepath.Join(l.folder, offsetName(offset, snapshotSuffix))
-		if offset <= end {
+		if offset >= segs[0].base && offset <= end {
 			data, err := vfs.ReadFile(l.dir.fs, name, maxSmallFile)
 			if err != nil {
 				return nil, err
 			}
 			got, err := decodeProducers(data)
 			if err == nil {
-				p, from = got, max(offset, from)
+				p, from = got, offset
 				intact = false
 				break
 			}

@@ -58,6 +58,7 @@ type run struct {
 	model model
 	// first offset of the batch that each offset belongs to
 	batchOf map[int64]int64
+	pid     int64
 	seq     int32
 	trace   []string
 }
@@ -96,7 +97,7 @@ func (r *run) append() {
 	base := r.model.end
 	follower := r.rng.IntN(4) == 0
 	if r.rng.IntN(3) == 0 && !follower {
-		o.Producer = &record.Producer{ID: 7, Epoch: 0, Sequence: r.seq}
+		o.Producer = &record.Producer{ID: r.pid, Epoch: 0, Sequence: r.seq}
 	}
 	if follower {
 		base += int64(r.rng.IntN(3) * r.rng.IntN(10)) // a gap
@@ -159,17 +160,8 @@ func (r *run) truncate() {
 	r.resync() // which sequence comes next
 }
 
-// resync learns the producer's next sequence from the log, after records went.
-func (r *run) resync() {
-	r.l.mu.Lock()
-	defer r.l.mu.Unlock()
-	r.seq = 0
-	if e := r.l.mu.producers.byID[7]; e != nil && e.n > 0 {
-		r.seq = e.batches[e.n-1].lastSeq + 1
-	} else if e != nil {
-		r.seq = 0
-	}
-}
+// resync takes a new producer id, as a producer does whose batches went.
+func (r *run) resync() { r.pid, r.seq = r.pid+1, 0 }
 
 func (r *run) deleteRecords() {
 	r.l.SetHighWatermark(r.model.end)
@@ -283,7 +275,11 @@ func (r *run) crash() {
 	if !slices.Equal(below(got), below(r.model.recs)) {
 		r.fatal("after the crash records below %d differ:\n%v\n%v", promised, below(got), below(r.model.recs))
 	}
+	pid, seq := r.pid, r.seq
 	r.adopt(got, start, end)
+	if how == vfs.KillProcess {
+		r.pid, r.seq = pid, seq // nothing was lost: the producer goes on
+	}
 }
 
 // adopt takes over what the log has above what was promised.

@@ -122,8 +122,12 @@ func (l *Log) cutActive(s *segment, size, offset int64) error {
 	if err := s.times.flush(l.dir.fs, swap); err != nil {
 		return err
 	}
-	_, err = l.findEnd(s)
-	return err
+	if _, err = l.findEnd(s); err != nil {
+		return err
+	}
+	// The time index covers all up to the recovery point, which may be here.
+	l.timeEntryLocked(s)
+	return s.times.flush(l.dir.fs, swap)
 }
 
 // reloadProducers makes the producer state that of an earlier end.
