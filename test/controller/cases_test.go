@@ -306,10 +306,11 @@ func hasWatch(w *world) bool {
 func cuts(w *world) {
 	b := w.broker(1)
 	w.active(1)
-	done := make(chan struct{})
+	begun := make(chan struct{})
 	go func() {
-		defer close(done)
+		defer close(begun)
 		for i := range 40 {
+			begun <- struct{}{}
 			name := fmt.Sprintf("t%d", i)
 			for _, err := range b.ctl.CreateTopics(w.ctx(), []controller.NewTopic{{Name: name, Assignment: [][]int32{{1}, {1}}}}) {
 				if err != nil {
@@ -321,16 +322,15 @@ func cuts(w *world) {
 	seed := rand.Uint64()
 	w.t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	for cutting := true; cutting; {
-		w.until("the broker is connected", b.zk.Connected)
-		for range random.IntN(60) {
-			w.exists("/brokers")
-		}
-		select {
-		case <-done:
-			cutting = false
-		default:
+	cut := 0
+	for range begun {
+		// Few, since the client waits longer after each that comes soon.
+		if cut < 8 && random.IntN(3) == 0 {
+			for range random.IntN(20) {
+				w.exists("/brokers")
+			}
 			b.cut()
+			cut++
 		}
 	}
 	w.active(1)
