@@ -35,10 +35,15 @@ func (l *Log) load() error {
 	case broken:
 		return *l.failure.Load()
 	}
+	vouched := l.found.recovery
 	err := l.loadHeld()
 	if err == nil {
 		l.state.Store(loaded)
-		return nil
+		if l.recovery.Load() >= vouched {
+			return nil
+		}
+		// It must not vouch for other records to come.
+		return l.dir.saveRecoveryPoints(true)
 	}
 	err = fmt.Errorf("load %s: %w", l.folder, err)
 	l.failure.Store(&err)

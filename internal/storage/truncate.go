@@ -11,11 +11,14 @@ func (l *Log) TruncateTo(offset int64) error {
 	if err := l.ready(); err != nil {
 		return err
 	}
-	before := l.recovery.Load()
-	if err := l.truncate(offset); err != nil || l.recovery.Load() >= before {
+	if err := l.truncate(offset); err != nil || l.recovery.Load() < l.tail.end.Load() {
 		return err
 	}
-	// A recovery point beyond the end would later vouch for other records.
+	// The recovery point is now the end: what was cut must not come back below
+	// it, and the checkpoint must not vouch for other records to come.
+	if err := l.checkpoint(); err != nil {
+		return err
+	}
 	return l.dir.saveRecoveryPoints(true)
 }
 

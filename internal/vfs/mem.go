@@ -309,7 +309,7 @@ const page = 4096
 func (m *Mem) CrashClone(how Crash, rng *rand.Rand) *Mem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := &cloner{how: how, rng: rng, done: map[*node]*node{}}
+	c := &cloner{how: how, rng: rng}
 	clone := &Mem{}
 	clone.mu.root = c.clone(m.mu.root)
 	clone.mu.locks = map[*node]bool{}
@@ -317,17 +317,14 @@ func (m *Mem) CrashClone(how Crash, rng *rand.Rand) *Mem {
 }
 
 type cloner struct {
-	how  Crash
-	rng  *rand.Rand
-	done map[*node]*node
+	how Crash
+	rng *rand.Rand
 }
 
+// clone copies a node; a file that a half-done rename left with two names
+// becomes two files.
 func (c *cloner) clone(n *node) *node {
-	if d := c.done[n]; d != nil {
-		return d
-	}
 	d := &node{dir: n.dir, modified: n.modified}
-	c.done[n] = d
 	if !n.dir {
 		d.data = c.bytes(n)
 		d.synced = append([]byte(nil), d.data...)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 )
 
+// dump shows the segments and producers of a log, for a failed run.
 func (l *Log) dump() string {
 	out := ""
 	for id, e := range l.mu.producers.byID {
