@@ -120,7 +120,7 @@ func (b *Broker) serve(ctx context.Context) error {
 	b.api = &api.Broker{
 		ID: b.info.ID, ClusterID: b.info.ClusterID, Config: b.config, Metadata: b.metadata,
 		ZooKeeper: zkView{b.zk}, Controller: b.controller, Replicas: b.replicas, Fetches: api.NewFetchSessions(c.Int("max.incremental.fetch.session.cache.slots"), time.Now),
-		Log: b.log.With("part", "api"), Now: time.Now,
+		Storage: b.storage, Log: b.log.With("part", "api"), Now: time.Now,
 	}
 	b.onClose("handlers", func() error { b.api.Close(); return nil })
 	var listeners []server.Listener
@@ -143,6 +143,9 @@ func (b *Broker) serve(ctx context.Context) error {
 	defer cancel()
 	if !b.metadata.WaitFor(func() bool { return len(b.metadata.Cluster().Brokers) > 0 }, wait.Done()) {
 		b.log.Warn("no controller has spoken yet; serving without knowing the cluster")
+	}
+	if c.IBP() < config.V3_0IV0 { // below, each broker takes a block when it starts (KIP-730)
+		b.api.PrefetchProducerIDs()
 	}
 	s.Start()
 	b.onClose("server", func() error {

@@ -37,15 +37,16 @@ func (b *Broker) openKeeper(context.Context) error {
 		return fmt.Errorf("keeper.listen=%s: %w; choose another port, or none (keeper.listen=) to keep the embedded ZooKeeper inside the process", listen, err)
 	}
 	b.info.Keeper = socket.Addr().String()
-	b.running.Add(1)
+	served := make(chan struct{})
 	go func() {
-		defer b.running.Done()
+		defer close(served)
 		if err := k.Serve(socket); err != nil && b.ctx.Err() == nil {
 			b.fail(fmt.Errorf("embedded ZooKeeper: %w", err))
 		}
 	}()
 	b.onClose("keeper's listener", func() error {
 		err := closeOnce(socket)()
+		<-served
 		return err
 	})
 	return nil
