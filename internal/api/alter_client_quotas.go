@@ -10,7 +10,7 @@ import (
 )
 
 var _ = register(API{
-	Key: 49, Name: "AlterClientQuotas", Min: 0, Max: 1, MaxFrame: 16 << 20, Expansion: 24, Exclusive: true,
+	Key: 49, Name: "AlterClientQuotas", Min: 0, Max: 1, MaxFrame: 16 << 20, Expansion: 24,
 	Versions: []string{
 		"quotas of users, client ids and addresses (KIP-546)",
 		"flexible",

@@ -9,7 +9,7 @@ import (
 )
 
 var _ = register(API{
-	Key: 33, Name: "AlterConfigs", Min: 0, Max: 2, MaxFrame: 16 << 20, Expansion: 24, Exclusive: true,
+	Key: 33, Name: "AlterConfigs", Min: 0, Max: 2, MaxFrame: 16 << 20, Expansion: 24,
 	Versions: []string{
 		"replaces all configs of topics and brokers (KIP-133)",
 		"throttled after the answer (KIP-219)",

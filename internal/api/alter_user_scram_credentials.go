@@ -12,7 +12,7 @@ import (
 )
 
 var _ = register(API{
-	Key: 51, Name: "AlterUserScramCredentials", Min: 0, Max: 0, MaxFrame: 16 << 20, Expansion: 16, Exclusive: true,
+	Key: 51, Name: "AlterUserScramCredentials", Min: 0, Max: 0, MaxFrame: 16 << 20, Expansion: 16,
 	Versions: []string{"sets and deletes SCRAM credentials (KIP-554)"},
 	Handle:   handleAlterUserSCRAMCredentials,
 })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -62,6 +63,10 @@ type Broker struct {
 	ZooKeeper ZooKeeper
 	// Controller is this broker's own, active or not.
 	Controller Controller
+	// Services are the same controller's, for other brokers and administrators.
+	Services ControllerServices
+	// Controlled does what the active controller says.
+	Controlled Controlled
 	Log        *slog.Logger
 	// LogLevel is the level of Log; nil if it can't change.
 	LogLevel *slog.LevelVar
@@ -114,15 +119,49 @@ const zooKeeperTimeout = 60 * time.Second
 
 // background runs the rest of a request on a goroutine of its own, with a
 // context that ends when the broker closes or after zooKeeperTimeout. f must
-// end the request.
+// end the request. Such requests of one connection follow one another, so that
+// DescribeConfigs sees what the AlterConfigs before it did.
 func (b *Broker) background(q *Request, f func(ctx context.Context)) {
+	before, done := q.Conn.background, make(chan struct{})
+	q.Conn.background = done
 	ok := b.Go(func(ctx context.Context) {
+		defer close(done)
+		if before != nil {
+			<-before
+		}
 		ctx, cancel := context.WithTimeout(ctx, zooKeeperTimeout)
 		defer cancel()
+		defer b.survive(q)
 		f(ctx)
 	})
 	if !ok {
+		close(done)
 		q.Fail(ErrClosing)
+	}
+}
+
+// patience is background for a request whose end is a wait: waiting ends early
+// when nobody can read the answer any more, ctx does not, so that what was
+// begun is done.
+func (b *Broker) patience(q *Request, f func(ctx, waiting context.Context)) {
+	gone, leave := context.WithCancel(context.Background())
+	q.Cancel = leave
+	b.background(q, func(ctx context.Context) {
+		waiting, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer leave()
+		defer context.AfterFunc(gone, cancel)()
+		f(ctx, waiting)
+	})
+}
+
+var errPanic = errors.New("the handler panicked")
+
+// survive keeps a panic in one request's background work from ending the broker.
+func (b *Broker) survive(q *Request) {
+	if p := recover(); p != nil {
+		b.Log.Error("a request's background work panicked", "api", Lookup(q.Key).Name, "panic", p, "stack", string(debug.Stack()))
+		q.Fail(errPanic)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 var _ = register(API{
-	Key: 37, Name: "CreatePartitions", Min: 0, Max: 3, MaxFrame: 64 << 20, Expansion: 24, Exclusive: true,
+	Key: 37, Name: "CreatePartitions", Min: 0, Max: 3, MaxFrame: 64 << 20, Expansion: 24,
 	Versions: []string{
 		"grow a topic to a number of partitions (KIP-195)",
 		"throttled after the answer (KIP-219)",
@@ -40,7 +40,7 @@ func handleCreatePartitions(b *Broker, q *Request) {
 		q.Reply(r)
 		return
 	}
-	b.background(q, func(ctx context.Context) { q.Reply(b.growTopics(ctx, in)) })
+	b.patience(q, func(ctx, waiting context.Context) { q.Reply(b.growTopics(ctx, waiting, in)) })
 }
 
 func partitionsResult(topic string, e *Error) kmsg.CreatePartitionsResponseTopic {
@@ -52,13 +52,13 @@ func partitionsResult(topic string, e *Error) kmsg.CreatePartitionsResponseTopic
 	return t
 }
 
-func (b *Broker) growTopics(ctx context.Context, in *kmsg.CreatePartitionsRequest) *kmsg.CreatePartitionsResponse {
+func (b *Broker) growTopics(ctx, waiting context.Context, in *kmsg.CreatePartitionsRequest) *kmsg.CreatePartitionsResponse {
 	times := map[string]int{}
 	for _, t := range in.Topics {
 		times[t.Topic]++
 	}
 	failed := map[string]*Error{}
-	waiting := map[string]int{}
+	grown := map[string]int{}
 	for _, t := range in.Topics {
 		if times[t.Topic] > 1 {
 			continue
@@ -66,17 +66,17 @@ func (b *Broker) growTopics(ctx context.Context, in *kmsg.CreatePartitionsReques
 		if err := b.growTopic(ctx, t, in.ValidateOnly); err != nil {
 			failed[t.Topic] = b.refusal("adding partitions to topic "+t.Topic, err)
 		} else if !in.ValidateOnly {
-			waiting[t.Topic] = int(t.Count)
+			grown[t.Topic] = int(t.Count)
 		}
 	}
 	done := map[string]bool{}
 	if in.TimeoutMillis > 0 {
-		done = b.waitForLeaders(ctx, time.Duration(in.TimeoutMillis)*time.Millisecond, waiting)
+		done = b.waitForLeaders(waiting, time.Duration(in.TimeoutMillis)*time.Millisecond, grown)
 	}
 	r := kmsg.NewPtrCreatePartitionsResponse()
 	var twice []kmsg.CreatePartitionsResponseTopic
 	for _, t := range in.Topics {
-		switch _, waited := waiting[t.Topic]; {
+		switch _, waited := grown[t.Topic]; {
 		case times[t.Topic] > 1:
 			twice = append(twice, partitionsResult(t.Topic, refuse(wire.InvalidRequest, "Duplicate topic in request.")))
 			times[t.Topic] = -1 // said once

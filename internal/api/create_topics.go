@@ -13,7 +13,7 @@ import (
 )
 
 var _ = register(API{
-	Key: 19, Name: "CreateTopics", Min: 0, Max: 7, MaxFrame: 64 << 20, Expansion: 24, Exclusive: true,
+	Key: 19, Name: "CreateTopics", Min: 0, Max: 7, MaxFrame: 64 << 20, Expansion: 24,
 	Versions: []string{
 		"topics with partitions or assignments, and configs",
 		"validate_only, error messages",
@@ -52,13 +52,13 @@ func handleCreateTopics(b *Broker, q *Request) {
 		q.Reply(r)
 		return
 	}
-	b.background(q, func(ctx context.Context) {
-		b.createWished(ctx, in, r, times)
+	b.patience(q, func(ctx, waiting context.Context) {
+		b.createWished(ctx, waiting, in, r, times)
 		q.Reply(r)
 	})
 }
 
-func (b *Broker) createWished(ctx context.Context, in *kmsg.CreateTopicsRequest, r *kmsg.CreateTopicsResponse, times map[string]int) {
+func (b *Broker) createWished(ctx, waiting context.Context, in *kmsg.CreateTopicsRequest, r *kmsg.CreateTopicsResponse, times map[string]int) {
 	var topics []controller.NewTopic
 	var at []int
 	names := b.topicNames(ctx)
@@ -77,7 +77,7 @@ func (b *Broker) createWished(ctx context.Context, in *kmsg.CreateTopicsRequest,
 	if in.ValidateOnly {
 		return
 	}
-	waiting := map[string]int{}
+	made := map[string]int{}
 	for i, err := range b.createTopics(ctx, topics) {
 		answer := &r.Topics[at[i]]
 		if err != nil {
@@ -85,11 +85,11 @@ func (b *Broker) createWished(ctx context.Context, in *kmsg.CreateTopicsRequest,
 			continue
 		}
 		answer.TopicID = topics[i].ID
-		waiting[topics[i].Name] = len(topics[i].Assignment)
+		made[topics[i].Name] = len(topics[i].Assignment)
 	}
 	done := map[string]bool{}
 	if in.TimeoutMillis > 0 {
-		done = b.waitForLeaders(ctx, time.Duration(in.TimeoutMillis)*time.Millisecond, waiting)
+		done = b.waitForLeaders(waiting, time.Duration(in.TimeoutMillis)*time.Millisecond, made)
 	}
 	for i := range topics {
 		answer := &r.Topics[at[i]]

@@ -11,7 +11,7 @@ import (
 )
 
 var _ = register(API{
-	Key: 20, Name: "DeleteTopics", Min: 0, Max: 6, MaxFrame: 16 << 20, Expansion: 24, Exclusive: true,
+	Key: 20, Name: "DeleteTopics", Min: 0, Max: 6, MaxFrame: 16 << 20, Expansion: 24,
 	Versions: []string{
 		"topics by name",
 		"throttle time",
@@ -58,8 +58,8 @@ func handleDeleteTopics(b *Broker, q *Request) {
 	case both: // a name and an id, or neither
 		failAll(wire.InvalidRequest)
 	default:
-		b.background(q, func(ctx context.Context) {
-			b.deleteTopics(ctx, r.Topics, time.Duration(in.TimeoutMillis)*time.Millisecond)
+		b.patience(q, func(ctx, waiting context.Context) {
+			b.deleteTopics(ctx, waiting, r.Topics, time.Duration(in.TimeoutMillis)*time.Millisecond)
 			q.Reply(r)
 		})
 	}
@@ -67,7 +67,7 @@ func handleDeleteTopics(b *Broker, q *Request) {
 
 // deleteTopics queues the topics for deletion, fills in the codes, and waits
 // until this broker's metadata has lost them.
-func (b *Broker) deleteTopics(ctx context.Context, topics []kmsg.DeleteTopicsResponseTopic, timeout time.Duration) {
+func (b *Broker) deleteTopics(ctx, waiting context.Context, topics []kmsg.DeleteTopicsResponseTopic, timeout time.Duration) {
 	var names []string
 	codes := map[string]wire.Code{}
 	for i := range topics {
@@ -95,7 +95,7 @@ func (b *Broker) deleteTopics(ctx context.Context, topics []kmsg.DeleteTopicsRes
 				codes[names[i]] = e.Code
 			}
 		}
-		b.waitForDeletion(ctx, timeout, codes)
+		b.waitForDeletion(waiting, timeout, codes)
 	}
 	for i := range topics {
 		if t := &topics[i]; t.ErrorCode == 0 {

@@ -11,7 +11,7 @@ import (
 )
 
 var _ = register(API{
-	Key: 48, Name: "DescribeClientQuotas", Min: 0, Max: 1, MaxFrame: 1 << 20, Expansion: 24, Exclusive: true,
+	Key: 48, Name: "DescribeClientQuotas", Min: 0, Max: 1, MaxFrame: 1 << 20, Expansion: 24,
 	Versions: []string{
 		"quotas that match a filter (KIP-546)",
 		"flexible",

@@ -13,7 +13,7 @@ import (
 )
 
 var _ = register(API{
-	Key: 32, Name: "DescribeConfigs", Min: 0, Max: 4, MaxFrame: 16 << 20, Expansion: 24, Exclusive: true,
+	Key: 32, Name: "DescribeConfigs", Min: 0, Max: 4, MaxFrame: 16 << 20, Expansion: 24,
 	Versions: []string{
 		"configs of topics and brokers (KIP-133)",
 		"synonyms, and the source in place of is_default (KIP-226)",

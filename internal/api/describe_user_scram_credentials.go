@@ -10,7 +10,7 @@ import (
 )
 
 var _ = register(API{
-	Key: 50, Name: "DescribeUserScramCredentials", Min: 0, Max: 0, MaxFrame: 1 << 20, Expansion: 24, Exclusive: true,
+	Key: 50, Name: "DescribeUserScramCredentials", Min: 0, Max: 0, MaxFrame: 1 << 20, Expansion: 24,
 	Versions: []string{"mechanisms and iterations of users (KIP-554)"},
 	Handle:   handleDescribeUserSCRAMCredentials,
 })

@@ -13,7 +13,7 @@ import (
 )
 
 var _ = register(API{
-	Key: 44, Name: "IncrementalAlterConfigs", Min: 0, Max: 1, MaxFrame: 16 << 20, Expansion: 24, Exclusive: true,
+	Key: 44, Name: "IncrementalAlterConfigs", Min: 0, Max: 1, MaxFrame: 16 << 20, Expansion: 24,
 	Versions: []string{
 		"sets, deletes, appends and subtracts single configs (KIP-339); log levels (KIP-412)",
 		"flexible",

@@ -13,7 +13,7 @@ import (
 )
 
 var _ = register(API{
-	Key: 8, Name: "OffsetCommit", Min: 0, Max: 0, MaxFrame: 16 << 20, Expansion: 24, Exclusive: true,
+	Key: 8, Name: "OffsetCommit", Min: 0, Max: 0, MaxFrame: 16 << 20, Expansion: 24,
 	Versions: []string{"offsets into ZooKeeper, under /consumers, for consumers of 0.8"},
 	Handle:   handleOffsetCommit,
 })

@@ -12,7 +12,7 @@ import (
 )
 
 var _ = register(API{
-	Key: 9, Name: "OffsetFetch", Min: 0, Max: 0, MaxFrame: 16 << 20, Expansion: 16, Exclusive: true,
+	Key: 9, Name: "OffsetFetch", Min: 0, Max: 0, MaxFrame: 16 << 20, Expansion: 16,
 	Versions: []string{"offsets from ZooKeeper, under /consumers, for consumers of 0.8"},
 	Handle:   handleOffsetFetch,
 })

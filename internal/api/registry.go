@@ -15,11 +15,6 @@ type API struct {
 	// ended, so that the frame's memory serves the next request. kmsg aliases
 	// byte fields of a body: leave it false where any is kept.
 	Reuse bool
-	// Exclusive: the connection's later requests are not begun before this one
-	// has ended, as Kafka does with all. It is for handlers that work on a
-	// goroutine of their own (ZooKeeper, waits) and whose effect a client may
-	// look for with the next request it has already sent.
-	Exclusive bool
 	// Versions says in a few words what each version added, from Min on.
 	Versions []string
 	Handle   func(*Broker, *Request)

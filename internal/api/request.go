@@ -31,6 +31,10 @@ type Conn struct {
 
 	// Set by ApiVersions v3+ (KIP-511), owned by the connection's reading goroutine.
 	SoftwareName, SoftwareVersion string
+
+	// background is closed when the last request that works in the background
+	// has ended; owned by the connection's reading goroutine.
+	background chan struct{}
 }
 
 // Insert is a run of file bytes that is sent in the middle of an answer. The

@@ -190,8 +190,9 @@ func (b byText) Swap(i, j int) {
 func TestAnswersEqualKafkas(t *testing.T) {
 	zk := real.ZooKeeper(t)
 	kafka := &peer{addr: real.Kafka(t, "3.9.1", 1, zk, "inter.broker.protocol.version=3.9").Addr}
-	ours := &peer{addr: real.Barnabas(t, 1, "offsets.topic.replication.factor=1", "transaction.state.log.replication.factor=1",
-		"transaction.state.log.min.isr=1").Addr}
+	// With zookeeper.connect set, every default is Kafka's.
+	ours := &peer{addr: real.Barnabas(t, 1, "zookeeper.connect="+zk+"/ours", "offsets.topic.replication.factor=1",
+		"transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1").Addr}
 	for _, script := range []struct {
 		name  string
 		steps []step
