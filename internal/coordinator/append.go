@@ -1,0 +1,220 @@
+package coordinator
+
+import (
+	"encoding/binary"
+	"time"
+
+	"barnabas/internal/record"
+	"barnabas/internal/wire"
+)
+
+// maxRecordOverhead bounds what a record takes beside its key and value.
+const maxRecordOverhead = 32
+
+func (s *shard[M]) batchOptions(p *Producer) record.BatchOptions {
+	o := record.BatchOptions{LeaderEpoch: record.NoLeaderEpoch, Codec: s.r.o.Codec}
+	if p != nil {
+		o.Producer, o.Transactional = &record.Producer{ID: p.ID, Epoch: p.Epoch}, true
+	}
+	return o
+}
+
+// replay puts the records of s.effects into the batch and applies them. If an
+// append fails meanwhile there is no machine any more.
+func (s *shard[M]) replay(now int64) {
+	e := &s.effects
+	apart := e.Producer != nil || e.Marker != nil
+	if s.sealed || apart {
+		s.flush()
+	}
+	if e.Producer != nil {
+		s.batch.Reset(s.batchOptions(e.Producer))
+	}
+	for _, r := range e.Records {
+		if s.batch.Count() > 0 && s.batch.Size()+len(r.Key)+len(r.Value)+maxRecordOverhead > s.log.MaxBatch() {
+			s.flush()
+			if e.Producer != nil {
+				s.batch.Reset(s.batchOptions(e.Producer))
+			}
+		}
+		if s.run == 0 {
+			return
+		}
+		entry := Entry{Position: s.position, Time: now, Record: r}
+		if e.Producer != nil {
+			entry.Transactional, entry.Producer = true, *e.Producer
+		}
+		s.batch.Append(now, r.Key, r.Value)
+		s.position++
+		if err := s.machine.Replay(entry); err != nil {
+			s.r.o.Logger.Error("a coordinator does not know its own record", "topic", s.r.o.Topic, "partition", s.partition, "err", err)
+		}
+	}
+	if e.Marker != nil && s.run != 0 {
+		o := s.batchOptions(&e.Marker.Producer)
+		o.Control, o.Codec, o.Producer.Sequence = true, record.None, record.NoSequence
+		s.batch.Reset(o)
+		key, value := markerBytes(*e.Marker)
+		s.batch.Append(now, key, value)
+		s.machine.End(*e.Marker, s.position)
+		s.position++
+	}
+	s.sealed = s.sealed || apart
+}
+
+// markerBytes encodes an end transaction marker:
+//
+//	key    version int16 0 | type int16: 0 abort, 1 commit
+//	value  version int16 0 | coordinator epoch int32
+func markerBytes(m Marker) (key, value []byte) {
+	key, value = make([]byte, 4), make([]byte, 6)
+	if m.Commit {
+		key[3] = 1
+	}
+	binary.BigEndian.PutUint32(value[2:], uint32(m.CoordinatorEpoch))
+	return key, value
+}
+
+// markerOf reads what markerBytes wrote.
+func markerOf(b record.Batch, r *record.Record) (Marker, bool) {
+	if len(r.Key) < 4 || len(r.Value) < 6 {
+		return Marker{}, false
+	}
+	kind := binary.BigEndian.Uint16(r.Key[2:])
+	return Marker{
+		Producer: Producer{b.ProducerID(), b.ProducerEpoch()}, Commit: kind == 1,
+		CoordinatorEpoch: int32(binary.BigEndian.Uint32(r.Value[2:])),
+	}, kind <= 1
+}
+
+// flush appends the batch and has its replies wait for the high watermark.
+func (s *shard[M]) flush() {
+	if s.batch.Count() == 0 {
+		return
+	}
+	set, err := s.batch.Build()
+	var end int64
+	switch {
+	case err != nil:
+	case !s.current():
+		err = wire.NotLeaderOrFollower
+	default:
+		end, err = s.log.Append(set)
+	}
+	replies := s.replies
+	s.replies, s.sealed = nil, false
+	s.batch.Reset(s.batchOptions(nil))
+	if err != nil {
+		s.r.o.Logger.Warn("a coordinator cannot append; it loads its partition again", "topic", s.r.o.Topic, "partition", s.partition, "err", err)
+		s.fail(replies, Code(err))
+		s.lost(err)
+		return
+	}
+	s.await(end, replies)
+}
+
+// await enters a flight up to end, or ends it when it has landed already.
+func (s *shard[M]) await(end int64, replies []Reply) {
+	s.seq++
+	f := flight{seq: s.seq, end: end, replies: replies}
+	if len(replies) > 0 {
+		f.deadline = s.r.o.Now().Add(s.r.o.CommitTimeout())
+	}
+	s.flights = append(s.flights, f)
+	if code, done := s.log.Await(end, s, int(s.seq)); done {
+		s.landed(s.seq, code)
+	}
+}
+
+// Acked is called by the partition, from any goroutine.
+func (s *shard[M]) Acked(seq int, code wire.Code) {
+	s.enqueue(event[M]{kind: committed, seq: uint64(seq), code: code})
+}
+
+// landed ends a flight. As the high watermark only grows, all before it are
+// committed with it.
+func (s *shard[M]) landed(seq uint64, code wire.Code) {
+	rest := s.flights[:0]
+	for _, f := range s.flights {
+		switch {
+		case f.seq == seq && code != wire.None:
+			s.fail(f.replies, Code(code))
+		case f.seq <= seq && code == wire.None:
+			for _, r := range f.replies {
+				r.To.Answer(r.Response)
+			}
+		default:
+			rest = append(rest, f)
+		}
+	}
+	clear(s.flights[len(rest):])
+	s.flights = rest
+}
+
+func (s *shard[M]) fail(replies []Reply, code wire.Code) {
+	for _, r := range replies {
+		r.To.Fail(code)
+	}
+}
+
+// drop forgets the machine. What was appended before may still be committed:
+// its flights go on.
+func (s *shard[M]) drop(code wire.Code) {
+	var none M
+	s.machine, s.run, s.timers, s.reload = none, 0, timers{}, time.Time{}
+	s.batch.Reset(s.batchOptions(nil))
+	s.fail(s.replies, code)
+	s.replies, s.sealed = nil, false
+	for c := range s.parked {
+		c.Fail(code)
+	}
+	clear(s.parked)
+}
+
+// lost follows an append that failed: the machine is ahead of the log.
+func (s *shard[M]) lost(err error) {
+	run := s.run
+	s.drop(Code(err))
+	gone := Code(err) == wire.NotCoordinator
+	s.mu.Lock()
+	if run != s.mu.run { // told of another role meanwhile: its event is in the queue
+		s.mu.Unlock()
+		return
+	}
+	s.mu.run++
+	s.mu.phase = idle
+	if !gone {
+		s.mu.phase = loading
+	}
+	run = s.mu.run
+	s.mu.Unlock()
+	if !gone {
+		s.load(run)
+	}
+}
+
+// arm has wake fire at the earliest time at which there is something to do.
+func (s *shard[M]) arm() {
+	at := s.timers.earliest()
+	earlier := func(t time.Time) {
+		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
+			at = t
+		}
+	}
+	earlier(s.reload)
+	for i := range s.flights {
+		if len(s.flights[i].replies) > 0 {
+			earlier(s.flights[i].deadline)
+		}
+	}
+	if at.IsZero() || !s.armed.IsZero() && !at.Before(s.armed) {
+		return
+	}
+	s.armed = at
+	d := max(at.Sub(s.r.o.Now()), 0)
+	if s.wake == nil {
+		s.wake = time.AfterFunc(d, func() { s.enqueue(event[M]{kind: tick}) })
+		return
+	}
+	s.wake.Reset(d)
+}
