@@ -2,6 +2,8 @@ package cases
 
 import (
 	"fmt"
+	"os/exec"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -113,3 +115,23 @@ func fetch(t *testing.T, c *raw.Conn, r *kmsg.FetchRequest) kmsg.FetchResponseTo
 	}
 	return answer.Topics[0].Partitions[0]
 }
+
+// started is a broker whose listeners a test chose itself.
+type started struct {
+	*real.Process
+	keeper string
+}
+
+func start(t *testing.T, properties ...string) started {
+	t.Helper()
+	dir := t.TempDir()
+	s := started{keeper: "127.0.0.1:" + real.FreePort(t)}
+	args := []string{"start"}
+	for _, p := range append([]string{"broker.id=1", "log.dirs=" + dir + "/data", "keeper.dir=" + dir + "/keeper", "keeper.listen=" + s.keeper}, properties...) {
+		args = append(args, "--override", p)
+	}
+	s.Process = real.Start(t, "barnabas", exec.Command(real.Binary(t), args...))
+	return s
+}
+
+func portText(port int32) string { return strconv.Itoa(int(port)) }
