@@ -194,7 +194,7 @@ func (p *producing) append(d *produced, name []byte, t *replica.Topic, index int
 	switch {
 	case err != nil:
 		d.code = record.CodeOf(err)
-		if errors.As(err, &d.invalid) && len(d.invalid.Records) > 0 {
+		if d.invalid = rejectedRecords(err); d.invalid != nil {
 			d.info.LogStartOffset = log.StartOffset()
 		}
 		return
@@ -212,6 +212,15 @@ func (p *producing) append(d *produced, name []byte, t *replica.Topic, index int
 			d.info.LogStartOffset = log.StartOffset()
 		}
 	}
+}
+
+// rejectedRecords returns the error that lists rejected records, if it is one.
+func rejectedRecords(err error) *record.Error {
+	var e *record.Error
+	if errors.As(err, &e) && len(e.Records) > 0 {
+		return e
+	}
+	return nil
 }
 
 // startToldWith tells whether Kafka gives the log start offset with an error of
@@ -268,7 +277,7 @@ func (p *producing) respond(d *produced, name []byte, index int32) (at int) {
 // rejected writes which records were refused and why.
 func (p *producing) rejected(d *produced) {
 	w := &p.q.W
-	if d.invalid == nil || len(d.invalid.Records) == 0 {
+	if d.invalid == nil {
 		w.Length(p.flexible, 0)
 		w.NullableString(p.flexible, nil)
 		return

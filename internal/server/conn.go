@@ -102,10 +102,11 @@ func (c *conn) loop() error {
 		if err := c.waitForRoom(); err != nil {
 			return err
 		}
-		f, err := c.in.next()
-		if err != nil {
+		if err := c.in.next(); err != nil {
 			return err
 		}
+		f := c.in.frame
+		c.in.frame = frame{}
 		if err := c.handle(f); err != nil {
 			return err
 		}

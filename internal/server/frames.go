@@ -30,36 +30,39 @@ type frameReader struct {
 	filled  int       // the largest frame that came whole: memory that the client is trusted with
 	armed   time.Time // when the deadline for idleness was set
 	stalled bool      // the deadline in force is that of a frame under way
+	frame   frame     // the one that is being read
 }
 
-// next returns the next frame, with its memory taken from the budget.
-func (in *frameReader) next() (f frame, err error) {
+// next reads a frame into in.frame, with its memory taken from the budget.
+func (in *frameReader) next() (err error) {
+	f := &in.frame
 	if err = in.fill(4); err != nil {
-		return f, err
+		return err
 	}
 	size := int(int32(binary.BigEndian.Uint32(in.buf[in.r:])))
 	if size <= 0 || int64(size) > in.c.s.maxRequest.Load() {
-		return f, fmt.Errorf("%w: %d%s", errFrameSize, size, hint(uint32(size)))
+		return fmt.Errorf("%w: %d%s", errFrameSize, size, hint(uint32(size)))
 	}
 	if err = in.fill(4 + min(size, 4)); err != nil {
-		return f, err
+		return err
 	}
 	if size < 4 {
-		return f, fmt.Errorf("%w: %d", errFrameSize, size)
+		return fmt.Errorf("%w: %d", errFrameSize, size)
 	}
 	head := in.buf[in.r+4:]
 	f.api, err = in.c.judge(int16(binary.BigEndian.Uint16(head)), int16(binary.BigEndian.Uint16(head[2:])), size)
 	if err != nil {
-		return f, err
+		return err
 	}
 	f.size = size
-	if err = in.body(&f); err != nil {
+	if err = in.body(f); err != nil {
 		putBuffer(f.buf)
 		in.c.s.budget.release(&f.claim)
-		return frame{}, err
+		*f = frame{}
+		return err
 	}
 	in.filled = max(in.filled, size)
-	return f, nil
+	return nil
 }
 
 // hint guesses what a length that is none really was.

@@ -28,6 +28,7 @@ type sender struct {
 	raw   syscall.RawConn // nil: not a TCP connection, everything is copied
 	idle  *atomic.Int64
 	armed time.Time
+	file  fileSender
 }
 
 func (s *sender) init(nc net.Conn, server *Server) {
@@ -44,6 +45,7 @@ func (s *sender) init(nc net.Conn, server *Server) {
 	}
 	if raw, err := tcp.SyscallConn(); err == nil && canSendfile {
 		s.raw = raw
+		s.file.init()
 	}
 }
 

@@ -6,51 +6,70 @@ import (
 
 const canSendfile = true
 
+// fileSender is what the system calls below work on. Its functions are made
+// once: a closure for each call would be garbage for each answer.
+type fileSender struct {
+	fd   uintptr
+	pos  int64
+	n    int // bytes wanted, then bytes sent
+	err  error
+	cork int
+	send func(socket uintptr) bool
+	set  func(socket uintptr)
+}
+
+func (f *fileSender) init() {
+	f.send, f.set = f.trySend, f.setCork
+}
+
 // sendfile sends n bytes of a file from pos on. The offset is ours, not the
 // descriptor's, so that all readers of a segment share one descriptor.
 func (s *sender) sendfile(fd uintptr, pos int64, n int) error {
+	f := &s.file
+	f.fd, f.pos = fd, pos
 	for n > 0 {
 		s.arm()
-		sent, err := s.sendfilePiece(fd, pos, min(n, sendPiece))
-		if err != nil {
+		f.n = min(n, sendPiece)
+		if err := s.raw.Write(f.send); err != nil {
 			return err
 		}
-		pos += int64(sent)
-		n -= sent
+		switch {
+		case f.err != nil:
+			return f.err
+		case f.n == 0:
+			return errShrunk
+		}
+		n -= f.n
 	}
 	return nil
 }
 
-func (s *sender) sendfilePiece(fd uintptr, pos int64, n int) (sent int, err error) {
-	waited := s.raw.Write(func(socket uintptr) bool {
-		for {
-			sent, err = unix.Sendfile(int(socket), int(fd), &pos, n)
-			switch err {
-			case unix.EINTR:
-			case unix.EAGAIN:
-				return false // wait until the socket takes more
-			default:
-				return true
-			}
+// trySend is called until it returns true; before each call but the first the
+// socket takes more. The kernel moves f.pos.
+func (f *fileSender) trySend(socket uintptr) bool {
+	for {
+		sent, err := unix.Sendfile(int(socket), int(f.fd), &f.pos, f.n)
+		switch err {
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return false
+		default:
+			f.n, f.err = max(sent, 0), err
+			return true
 		}
-	})
-	switch {
-	case waited != nil:
-		return 0, waited
-	case err == nil && sent == 0:
-		return 0, errShrunk
 	}
-	return sent, err
 }
 
 // cork holds back packets that are not full, so that an answer's header
 // travels with its first records.
 func (s *sender) cork(on bool) {
-	v := 0
+	s.file.cork = 0
 	if on {
-		v = 1
+		s.file.cork = 1
 	}
-	s.raw.Control(func(socket uintptr) {
-		_ = unix.SetsockoptInt(int(socket), unix.IPPROTO_TCP, unix.TCP_CORK, v)
-	})
+	s.raw.Control(s.file.set)
+}
+
+func (f *fileSender) setCork(socket uintptr) {
+	_ = unix.SetsockoptInt(int(socket), unix.IPPROTO_TCP, unix.TCP_CORK, f.cork)
 }
