@@ -100,9 +100,8 @@ func (c *core) reply(r *request, err jute.Error, body jute.Record, now time.Time
 	if r.client == nil {
 		return
 	}
-	r.client.outstanding--
+	c.done(r)
 	c.stats.latency(now.Sub(r.at))
-	c.mark(r.client) // it may have waited for room
 	c.send(r.client, &jute.ReplyHeader{Xid: r.xid, Zxid: c.lastZxid, Err: err}, body)
 }
 
@@ -110,7 +109,7 @@ func (c *core) reply(r *request, err jute.Error, body jute.Record, now time.Time
 // (FinalRequestProcessor).
 func (c *core) answerRead(r *request, now time.Time) {
 	if r.client.closed || r.client.gone {
-		r.client.outstanding--
+		c.done(r)
 		return
 	}
 	body, err := c.read(r)

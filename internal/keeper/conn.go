@@ -12,16 +12,8 @@ import (
 	"barnabas/internal/jute"
 )
 
-const (
-	// maxOutstanding is how many requests of one connection may be without an
-	// answer before no more are read (ZooKeeper's globalOutstandingLimit).
-	maxOutstanding = 1000
-	// maxUnsent is how many bytes may wait for a client that does not read
-	// before no more of its requests are read.
-	maxUnsent = 1 << 20
-	// firstChunk is what a frame gets before its bytes arrive.
-	firstChunk = 16 << 10
-)
+// firstChunk is what a frame gets before its bytes arrive.
+const firstChunk = 16 << 10
 
 // conn is one connection: a goroutine that reads and one that writes.
 type conn struct {
@@ -32,6 +24,8 @@ type conn struct {
 	wake   chan struct{} // the writer has something to do; capacity 1
 	room   chan struct{} // the reader may go on; capacity 1
 	over   chan struct{} // the reader has ended
+	// flushed is closed by the writer when it will send no more.
+	flushed chan struct{}
 }
 
 // errMalformed is a frame that ends its connection.
@@ -41,6 +35,8 @@ func (c *conn) readLoop() {
 	err := c.read()
 	switch {
 	case err == nil, errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), errors.Is(err, io.ErrClosedPipe):
+	case errors.Is(err, errMalformed):
+		c.s.o.Logger.Warn("keeper: connection closed", "from", c.addr, "err", err)
 	default:
 		c.s.o.Logger.Debug("keeper: connection ended", "from", c.addr, "err", err)
 	}
@@ -119,40 +115,49 @@ func (c *conn) readBody(in *bufio.Reader, buf []byte, length uint32) ([]byte, er
 	return buf, nil
 }
 
-// decodeRequest reads a request's frame. bad: the body makes no sense, which is
-// answered; an error is a header that makes none.
-func decodeRequest(frame []byte) (h jute.RequestHeader, body jute.Record, bad bool, err error) {
+// decodeRequest reads a request's frame. A body that makes no sense is answered,
+// a header that makes none is an error.
+func decodeRequest(frame []byte) (incoming, error) {
 	d := jute.NewDecoder(frame)
-	if h.Decode(d); d.Err() != nil {
-		return h, nil, false, fmt.Errorf("%w: request header in %d bytes", errMalformed, len(frame))
+	in := incoming{size: len(frame)}
+	if in.Decode(d); d.Err() != nil {
+		return in, fmt.Errorf("%w: request header in %d bytes", errMalformed, len(frame))
 	}
-	if body = jute.NewRequest(h.Op); body != nil {
-		body.Decode(d)
+	if in.body = jute.NewRequest(in.Op); in.body != nil {
+		in.body.Decode(d)
 	}
-	return h, body, d.Err() != nil, nil
+	in.bad = d.Err() != nil
+	return in, nil
 }
 
 // handle gives one request to the core, and returns when there is room for the
 // next.
 func (c *conn) handle(frame []byte) error {
-	h, body, bad, err := decodeRequest(frame)
+	in, err := decodeRequest(frame)
 	if err != nil {
 		return err
 	}
-	full := false
+	full, ended := false, false
 	c.s.step(func(core *core, now time.Time) {
-		core.request(c.client, h, body, bad, now)
-		full = c.client.outstanding >= maxOutstanding || len(c.client.out) >= maxUnsent
+		core.request(c.client, in, now)
+		full, ended = core.full(c.client), c.client.closed
 	})
-	for full {
+	for full && !ended {
 		select {
 		case <-c.room:
 		case <-c.s.done:
 			return ErrClosed
 		}
 		c.s.mu.Lock()
-		full = !c.client.closed && (c.client.outstanding >= maxOutstanding || len(c.client.out) >= maxUnsent)
+		full, ended = c.s.mu.core.full(c.client), c.client.closed
 		c.s.mu.Unlock()
+	}
+	if ended { // nothing more is read; the last answers go out first
+		select {
+		case <-c.flushed:
+		case <-c.s.done:
+		}
+		return net.ErrClosed
 	}
 	return nil
 }
@@ -178,6 +183,7 @@ func (c *conn) writeLoop() {
 		}
 		if closed {
 			_ = c.nc.Close()
+			close(c.flushed)
 			c.s.mu.Lock()
 			c.client.closed = true // the reader waits for no room any more
 			c.s.mu.Unlock()

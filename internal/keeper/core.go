@@ -44,8 +44,19 @@ type core struct {
 	watches [watchKinds]map[string]map[*client]struct{}
 	dirty   []*client // have output since the last call of takeDirty
 
+	bytes int // of all requests without an answer
 	stats stats
 }
+
+// How much of one connection, and of all, may be without an answer, and how
+// much may wait for a client that does not read, before no more requests are
+// read. The counts are ZooKeeper's globalOutstandingLimit, per connection.
+const (
+	maxOutstanding = 1000
+	maxUnanswered  = 4 << 20
+	maxAll         = 64 << 20
+	maxUnsent      = 1 << 20
+)
 
 // client is one connection as the core sees it. out and closed are filled by
 // the core and taken by the Server.
@@ -61,6 +72,7 @@ type client struct {
 	gone        bool   // the connection is no more
 	dirty       bool
 	outstanding int // requests without an answer
+	bytes       int // of their frames
 }
 
 // pendingNode is the state of a path after all prepared writes.
@@ -237,7 +249,10 @@ func (c *core) commitFailed(b *batch, now time.Time) {
 	c.flying, c.failed = nil, true
 	for _, t := range append(b.txns, c.pending...) {
 		for _, r := range t.session.queue {
-			c.close(r.client)
+			if r.client != nil {
+				c.done(r)
+				c.close(r.client)
+			}
 		}
 		t.session.queue = nil
 		switch t.op {
@@ -301,4 +316,33 @@ func (c *core) disconnected(cl *client) {
 	if cl.session != nil && cl.session.client == cl {
 		cl.session.client = nil
 	}
+}
+
+// take counts a request in, done counts it out.
+func (c *core) take(r *request) {
+	r.client.outstanding++
+	r.client.bytes += r.size
+	c.bytes += r.size
+}
+
+func (c *core) done(r *request) {
+	if r.op == jute.OpCreateSession {
+		return // it was not counted
+	}
+	r.client.outstanding--
+	r.client.bytes -= r.size
+	c.bytes -= r.size
+	c.mark(r.client) // it may wait for room
+}
+
+// full says whether a connection must wait before its next request is read.
+// One that has nothing under way never waits for others.
+func (c *core) full(cl *client) bool {
+	switch {
+	case cl.closed || cl.gone:
+		return false
+	case len(cl.out) >= maxUnsent:
+		return true
+	}
+	return cl.outstanding >= maxOutstanding || cl.bytes >= maxUnanswered || cl.outstanding > 0 && c.bytes >= maxAll
 }

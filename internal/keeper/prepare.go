@@ -19,7 +19,16 @@ type request struct {
 	bad     bool        // the body could not be decoded
 	late    bool        // the end of the session was prepared before it came
 	at      time.Time
+	size    int  // bytes of its frame
 	txn     *txn // a write; nil for a read
+}
+
+// incoming is a request as it came from a connection.
+type incoming struct {
+	jute.RequestHeader
+	body jute.Record // nil: the operation has none
+	bad  bool        // the body could not be decoded
+	size int         // bytes of the frame
 }
 
 // txn is a prepared write: what will change, and what the reply will say.
@@ -54,7 +63,7 @@ type write struct {
 // request takes one request of a connection, in the order of their arrival.
 // Reads are answered at once, unless the session has writes under way: then
 // they wait behind these.
-func (c *core) request(cl *client, h jute.RequestHeader, body jute.Record, bad bool, now time.Time) {
+func (c *core) request(cl *client, in incoming, now time.Time) {
 	c.stats.received++
 	if cl.closed || cl.gone || cl.session == nil {
 		return
@@ -63,21 +72,21 @@ func (c *core) request(cl *client, h jute.RequestHeader, body jute.Record, bad b
 	if !s.closing {
 		c.expiry.touch(s, now, cl.timeout)
 	}
-	r := &request{client: cl, session: s, xid: h.Xid, op: h.Op, body: body, bad: bad, late: s.closing, at: now}
-	switch h.Op {
+	r := &request{client: cl, session: s, xid: in.Xid, op: in.Op, body: in.body, bad: in.bad, late: s.closing, at: now, size: in.size}
+	switch in.Op {
 	case jute.OpAuth:
 		c.authenticate(r)
 		return
 	case jute.OpCreate, jute.OpCreate2, jute.OpDelete, jute.OpSetData, jute.OpSetACL, jute.OpCheck,
 		jute.OpMulti, jute.OpCloseSession, jute.OpSync:
-		cl.outstanding++
+		c.take(r)
 		c.prepare(r, now)
 	case jute.OpExists, jute.OpGetData, jute.OpGetACL, jute.OpGetChildren, jute.OpGetChildren2, jute.OpMultiRead,
 		jute.OpPing, jute.OpSetWatches, jute.OpGetEphemerals, jute.OpGetAllChildrenNumber:
-		cl.outstanding++
+		c.take(r)
 		c.enqueue(r, nil)
 	default:
-		c.send(cl, &jute.ReplyHeader{Xid: h.Xid, Err: jute.ErrUnimplemented})
+		c.send(cl, &jute.ReplyHeader{Xid: in.Xid, Err: jute.ErrUnimplemented})
 		c.close(cl)
 	}
 }

@@ -177,7 +177,7 @@ func (s *Server) attach(nc net.Conn) error {
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		addr = a.IP.String()
 	}
-	c := &conn{s: s, nc: nc, addr: addr, wake: make(chan struct{}, 1), room: make(chan struct{}, 1), over: make(chan struct{})}
+	c := &conn{s: s, nc: nc, addr: addr, wake: make(chan struct{}, 1), room: make(chan struct{}, 1), over: make(chan struct{}), flushed: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.closed {
@@ -228,7 +228,7 @@ func (s *Server) wakeLocked() {
 				_ = conn.nc.SetWriteDeadline(time.Now().Add(s.o.HandshakeTimeout))
 			}
 			notify(conn.wake)
-			if cl.outstanding < maxOutstanding/2 {
+			if cl.outstanding == 0 || cl.outstanding < maxOutstanding/2 && cl.bytes < maxUnanswered/2 {
 				notify(conn.room)
 			}
 		}

@@ -131,7 +131,7 @@ func (s *sim) send(name string, op jute.Op, body jute.Record) {
 		h.Xid = c.xid
 	}
 	c.ops[h.Xid] = op
-	s.c.request(c.cl, h, body, false, s.now)
+	s.c.request(c.cl, incoming{RequestHeader: h, body: body, size: 100}, s.now)
 	s.collect()
 }
 
