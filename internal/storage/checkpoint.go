@@ -26,7 +26,11 @@ const checkpointVersion = "0"
 var errCheckpoint = errors.New("malformed checkpoint file")
 
 // checkpointLines checks the frame of a checkpoint file and returns its entries.
+// Kafka makes the files empty, which means no entries.
 func checkpointLines(data []byte) ([]string, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
 	lines := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
 	if len(lines) < 2 {
 		return nil, fmt.Errorf("%w: %d lines", errCheckpoint, len(lines))
