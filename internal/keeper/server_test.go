@@ -523,3 +523,46 @@ func TestADamagedStoreIsAnError(t *testing.T) {
 		})
 	}
 }
+
+// While a commit hangs, a client can't fill the memory with what it sends.
+func TestUnansweredRequestsAreBoundedInBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := quiet()
+		gate := newGate()
+		o.store = gate
+		s, err := Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			<-gate.came
+			gate.let <- nil
+		}()
+		c := attach(t, s, jute.ConnectRequest{Timeout: 40000})
+		data, sent := make([]byte, 100_000), 0
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for ; ; sent++ {
+				if _, err := c.Send(jute.OpSetData, &jute.SetDataRequest{Path: "/", Data: data, Version: -1}); err != nil {
+					return
+				}
+			}
+		}()
+		synctest.Wait() // the commit hangs, and so does the sender
+		if sent < 20 || sent > maxUnanswered/len(data)+2 {
+			t.Errorf("%d requests of %d bytes were taken", sent, len(data))
+		}
+		c.Close()
+		<-stopped
+		<-gate.came
+		gate.let <- nil
+		go func() {
+			<-gate.came
+			gate.let <- nil
+		}()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
