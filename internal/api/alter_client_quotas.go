@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"barnabas/internal/config"
 	"barnabas/internal/wire"
@@ -18,8 +20,8 @@ var _ = register(API{
 	Handle: handleAlterClientQuotas,
 })
 
-// handleAlterClientQuotas writes the quotas' nodes. When an entity comes more
-// than once the last wins, as in Kafka.
+// handleAlterClientQuotas writes the quotas' nodes, entry by entry. An entity
+// that comes more than once is answered once, for its last entry, as in Kafka.
 func handleAlterClientQuotas(b *Broker, q *Request) {
 	in := new(kmsg.AlterClientQuotasRequest)
 	in.Default()
@@ -28,36 +30,32 @@ func handleAlterClientQuotas(b *Broker, q *Request) {
 	}
 	b.background(q, func(ctx context.Context) {
 		r := kmsg.NewPtrAlterClientQuotasResponse()
-		last := map[any]int{}
-		keys := make([]any, len(in.Entries))
+		place := map[any]int{}
 		for i := range in.Entries {
-			keys[i] = entityKey(entityOf(in.Entries[i].Entity))
-			last[keys[i]] = i
-		}
-		for i := range in.Entries {
-			if last[keys[i]] != i {
+			entity := entityOf(in.Entries[i].Entity)
+			err := b.alterQuotas(ctx, entity, in.Entries[i].Ops, in.ValidateOnly)
+			answer := quotaAnswer(entity, b.refusal("altering quotas", err))
+			key := entityKey(entity)
+			if at, twice := place[key]; twice {
+				r.Entries[at] = answer
 				continue
 			}
-			entity := entityOf(in.Entries[i].Entity)
-			answer := kmsg.NewAlterClientQuotasResponseEntry()
-			for _, part := range []string{clientPart, userPart, ipPart} {
-				if name, ok := entity.parts[part]; ok {
-					answer.Entity = append(answer.Entity, kmsg.AlterClientQuotasResponseEntryEntity{Type: part, Name: name})
-				}
-			}
-			for part, name := range entity.parts {
-				if part != clientPart && part != userPart && part != ipPart {
-					answer.Entity = append(answer.Entity, kmsg.AlterClientQuotasResponseEntryEntity{Type: part, Name: name})
-				}
-			}
-			err := b.alterQuotas(ctx, entity, in.Entries[i].Ops, in.ValidateOnly)
-			if e := b.refusal("altering quotas", err); e != nil {
-				answer.ErrorCode, answer.ErrorMessage = int16(e.Code), text(e.Message)
-			}
+			place[key] = len(r.Entries)
 			r.Entries = append(r.Entries, answer)
 		}
 		q.Reply(r)
 	})
+}
+
+func quotaAnswer(entity quotaEntity, e *Error) kmsg.AlterClientQuotasResponseEntry {
+	answer := kmsg.NewAlterClientQuotasResponseEntry()
+	for _, part := range slices.Sorted(maps.Keys(entity.parts)) {
+		answer.Entity = append(answer.Entity, kmsg.AlterClientQuotasResponseEntryEntity{Type: part, Name: entity.parts[part]})
+	}
+	if e != nil {
+		answer.ErrorCode, answer.ErrorMessage = int16(e.Code), text(e.Message)
+	}
+	return answer
 }
 
 func entityOf(parts []kmsg.AlterClientQuotasRequestEntryEntity) quotaEntity {

@@ -68,6 +68,7 @@ func int32s(v ...int32) (b []byte) {
 
 func TestNullWhereKafkaHasNoneClosesTheConnection(t *testing.T) {
 	b := handlersBroker(t, nil)
+	cluster(b.Metadata, wire.UUID{})
 	null := int32s(-1)
 	for _, c := range []struct {
 		key, version int16
@@ -90,6 +91,7 @@ func TestNullWhereKafkaHasNoneClosesTheConnection(t *testing.T) {
 
 func TestCutBodiesCloseTheConnection(t *testing.T) {
 	b := handlersBroker(t, nil)
+	cluster(b.Metadata, wire.UUID{})
 	for _, a := range All() {
 		if a.Key == 0 || a.Key == 1 || a.Key == 2 || a.Key == 23 || a.Key == 35 { // they need replicas
 			continue

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"barnabas/internal/metadata"
 	"barnabas/internal/wire"
@@ -107,11 +109,20 @@ func TestMetadataOfUnknownTopics(t *testing.T) {
 	}
 }
 
-func TestAFreshBrokerKnowsNoBroker(t *testing.T) {
-	r := call[*kmsg.MetadataResponse](t, handlersBroker(t, nil), 5, kmsg.NewPtrMetadataRequest())
-	if len(r.Brokers) != 0 || r.ControllerID != -1 || len(r.Topics) != 0 {
-		t.Errorf("%+v", r)
-	}
+func TestABrokerThatKnowsNoBrokerWaitsForTheFirstWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := handlersBroker(t, nil)
+		began := time.Now()
+		r := call[*kmsg.MetadataResponse](t, b, 5, kmsg.NewPtrMetadataRequest())
+		if len(r.Brokers) != 0 || r.ControllerID != -1 || len(r.Topics) != 0 || time.Since(began) != firstMetadata {
+			t.Errorf("%+v after %v", r, time.Since(began))
+		}
+		time.AfterFunc(time.Second, func() { cluster(b.Metadata, wire.UUID{}) })
+		if r = call[*kmsg.MetadataResponse](t, b, 5, kmsg.NewPtrMetadataRequest()); len(r.Brokers) != 1 {
+			t.Errorf("%+v", r)
+		}
+		b.Close()
+	})
 }
 
 func TestTheAddressOfAListenerIsLoggedOnce(t *testing.T) {

@@ -110,7 +110,7 @@ func scramSteps() []step {
 		otherwise("an empty salted password is an unacceptable credential; Kafka fails", alter(nil, upsert{Name: "bob", Mechanism: 1, Iterations: 4096})),
 		alter([]deletion{{Name: "dup", Mechanism: 1}}, up("dup", 1, 4096)), alter([]deletion{{Name: "dup", Mechanism: 2}}, up("dup", 1, 4096)),
 		alter([]deletion{{Name: "nobody", Mechanism: 1}}), alter([]deletion{{Name: "alice", Mechanism: 0}}),
-		alter([]deletion{{Name: "alice", Mechanism: 1}}, up("carol x", 1, 4096)), alter(nil),
+		alter([]deletion{{Name: "alice", Mechanism: 1}}), alter(nil, up("carol x", 1, 4096)), alter(nil),
 		alter([]deletion{{Name: "z", Mechanism: 1}, {Name: "", Mechanism: 1}, {Name: "a", Mechanism: 9}}),
 		describe(), at(0, empty), describe("alice"), describe("alice", "nobody", "", "bob"), describe("alice", "alice"), describe("alice", "alice", "bob"),
 		rawBody(51, 0, 0, 1, 0),
