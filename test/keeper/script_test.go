@@ -48,6 +48,7 @@ func show(r jute.Record) string {
 type generator struct {
 	*rand.Rand
 	dropped [clients]bool
+	steps   int
 }
 
 const clients = 3
@@ -197,6 +198,10 @@ func (g *generator) setWatches() op {
 // step returns the next step and how many operations it has.
 func (g *generator) step() step {
 	s := step{client: g.IntN(clients), kind: "ops"}
+	if g.steps++; g.steps%2000 == 1000 {
+		s.kind = "expire"
+		return s
+	}
 	if g.dropped[s.client] {
 		if s.kind = "attach"; g.chance(10) {
 			s.kind = "wrong password"
@@ -206,18 +211,15 @@ func (g *generator) step() step {
 		}
 		return s
 	}
-	switch n := g.IntN(1000); {
-	case n < 20:
+	switch n := g.IntN(3000); {
+	case n < 60:
 		s.kind = "drop"
 		g.dropped[s.client] = true
 		return s
-	case n < 28:
+	case n < 84:
 		s.kind = "close"
 		return s
-	case n < 29:
-		s.kind = "expire"
-		return s
-	case n < 34:
+	case n < 100:
 		s.kind = "steal"
 		return s
 	}
