@@ -58,6 +58,9 @@ type Broker struct {
 	Replicas *replica.Manager
 	// Storage is the log dirs.
 	Storage *storage.Manager
+	// Groups coordinates the consumer groups of the partitions of
+	// __consumer_offsets that this broker leads.
+	Groups *Groups
 	// Fetches holds the fetch sessions.
 	Fetches   *FetchSessions
 	ZooKeeper ZooKeeper

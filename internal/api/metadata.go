@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	"barnabas/internal/metadata"
 	"barnabas/internal/wire"
@@ -99,6 +100,24 @@ type metadataAnswer struct {
 // creates unknown topics where the request and auto.create.topics.enable allow
 // it: the answer is then LEADER_NOT_AVAILABLE, and the client asks again.
 func handleMetadata(b *Broker, q *Request) {
+	if known := func() bool { return len(b.Metadata.Cluster().Brokers) > 0 }; !known() {
+		b.background(q, func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, firstMetadata)
+			defer cancel()
+			b.Metadata.WaitFor(known, ctx.Done())
+			answerMetadata(b, q)
+		})
+		return
+	}
+	answerMetadata(b, q)
+}
+
+// firstMetadata is how long a client waits for a broker that has just started
+// and knows of no broker yet, not even itself: such an answer looks like an
+// error to clients. Kafka gives it.
+const firstMetadata = 10 * time.Second
+
+func answerMetadata(b *Broker, q *Request) {
 	in, err := readMetadataRequest(q.Body, q.Version)
 	if err != nil {
 		q.malformed()

@@ -50,7 +50,9 @@ type Broker struct {
 	storage    *storage.Manager
 	metadata   *metadata.Cache
 	replicas   *replica.Manager
+	groups     *api.Groups
 	controller *controller.Controller
+	link       *controllerLink
 	api        *api.Broker
 	server     *server.Server
 	configs    *configWatcher
@@ -110,9 +112,10 @@ func (b *Broker) fail(err error) {
 	}
 }
 
-// Stop stops the broker cleanly: clients are let go, logs synced, checkpoints
+// Stop stops the broker cleanly: the controller moves leadership away, clients are let go, logs synced, checkpoints
 // and the clean mark written, the session closed.
 func (b *Broker) Stop() error {
+	b.controlledShutdown()
 	err := b.closeAll(true)
 	b.log.Info("stopped", "after", time.Since(b.started).Round(time.Millisecond))
 	return err

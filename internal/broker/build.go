@@ -60,20 +60,23 @@ func (b *Broker) dirFailed(dir string, cause error) {
 func (b *Broker) build(context.Context) error {
 	c := b.config.Load()
 	b.metadata = metadata.New()
+	b.groups = b.newGroups(c)
 	b.replicas = replica.NewManager(replica.Options{
 		BrokerID: b.info.ID, Storage: b.storage, Topic: b.configs.topic, BrokerEpoch: b.epoch.Load,
-		LagTime: func() time.Duration { return b.config.Load().Duration("replica.lag.time.max.ms") },
-		Logger:  b.log.With("part", "replica"),
+		LagTime:     func() time.Duration { return b.config.Load().Duration("replica.lag.time.max.ms") },
+		RoleChanged: b.roleChanged,
+		Logger:      b.log.With("part", "replica"),
 	})
 	b.onClose("replicas", func() error { b.replicas.Close(); return nil })
+	b.onClose("groups", func() error { b.groups.Close(); return nil })
 	b.controller = controller.New(controller.Options{
 		BrokerID: b.info.ID, IBP: c.IBP(), ZooKeeper: b.zk,
 		InterBrokerListener: c.InterBrokerListener(),
-		Targets: func(id int32, _ []controller.Endpoint) controller.Target {
+		Targets: func(id int32, endpoints []controller.Endpoint) controller.Target {
 			if id == b.info.ID {
 				return local{b}
 			}
-			return remote{}
+			return b.remoteTarget(endpoints)
 		},
 		DeleteTopicEnable:      c.Bool("delete.topic.enable"),
 		UncleanElectionEnable:  c.Bool("unclean.leader.election.enable"),
@@ -83,6 +86,8 @@ func (b *Broker) build(context.Context) error {
 		SetACL:                 c.Bool("zookeeper.set.acl"),
 		Logger:                 b.log.With("part", "controller"),
 	})
+	b.link = &controllerLink{b: b}
+	b.onClose("way to the controller", func() error { b.link.Close(); return nil })
 	b.configs.apply = b.replicas.SetTopicConfig
 	b.configs.changed = b.controller.TopicConfigChanged
 	cancel := b.config.Subscribe(func(old, now *config.Broker) {
@@ -107,9 +112,9 @@ func (b *Broker) startController(context.Context) error {
 	return nil
 }
 
-// firstMetadata bounds the wait for the controller's first word: a broker that
-// serves before it answers Metadata with no broker in it, which clients take
-// for an error.
+// firstMetadata bounds the wait for the controller's first word, which comes as
+// a request when the controller is another broker: so the server runs already.
+// Clients' Metadata requests wait as long (package api).
 const firstMetadata = 10 * time.Second
 
 // lastAnswers is how long a stop waits for the requests that are being worked on.
@@ -119,7 +124,7 @@ func (b *Broker) serve(ctx context.Context) error {
 	c := b.config.Load()
 	b.api = &api.Broker{
 		ID: b.info.ID, ClusterID: b.info.ClusterID, Config: b.config, Metadata: b.metadata,
-		ZooKeeper: zkView{b.zk}, Controller: b.controller, Replicas: b.replicas, Fetches: api.NewFetchSessions(c.Int("max.incremental.fetch.session.cache.slots"), time.Now),
+		ZooKeeper: zkView{b.zk}, Controller: b.controller, Services: b.controller, Controlled: local{b}, Replicas: b.replicas, Groups: b.groups, Fetches: api.NewFetchSessions(c.Int("max.incremental.fetch.session.cache.slots"), time.Now),
 		Storage: b.storage, Log: b.log.With("part", "api"), Now: time.Now,
 	}
 	b.onClose("handlers", func() error { b.api.Close(); return nil })
@@ -139,14 +144,6 @@ func (b *Broker) serve(ctx context.Context) error {
 		return err
 	}
 	b.server = s
-	wait, cancel := context.WithTimeout(ctx, firstMetadata)
-	defer cancel()
-	if !b.metadata.WaitFor(func() bool { return len(b.metadata.Cluster().Brokers) > 0 }, wait.Done()) {
-		b.log.Warn("no controller has spoken yet; serving without knowing the cluster")
-	}
-	if c.IBP() < config.V3_0IV0 { // below, each broker takes a block when it starts (KIP-730)
-		b.api.PrefetchProducerIDs()
-	}
 	s.Start()
 	b.onClose("server", func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), lastAnswers)
@@ -158,6 +155,14 @@ func (b *Broker) serve(ctx context.Context) error {
 		return nil
 	})
 	b.config.Subscribe(func(_, now *config.Broker) { s.SetLimits(limits(now)) })
+	wait, cancel := context.WithTimeout(ctx, firstMetadata)
+	defer cancel()
+	if !b.metadata.WaitFor(func() bool { return len(b.metadata.Cluster().Brokers) > 0 }, wait.Done()) {
+		b.log.Warn("no controller has spoken yet; serving without knowing the cluster")
+	}
+	if c.IBP() < config.V3_0IV0 { // below, each broker takes a block when it starts (KIP-730)
+		b.api.PrefetchProducerIDs()
+	}
 	return nil
 }
 

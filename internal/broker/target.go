@@ -2,33 +2,44 @@ package broker
 
 import (
 	"context"
-	"errors"
+	"sync"
+	"time"
 
+	"barnabas/internal/controller"
+	"barnabas/internal/peer"
 	"barnabas/internal/wire"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// errNoPeers is the answer of the way to another broker.
-var errNoPeers = errors.New("requests to other brokers are not supported yet")
-
-// local is this broker as its own controller talks to it: the same requests as
-// over the network, without one.
+// local is this broker as the active controller talks to it: over the network,
+// through package api, or without one, when the controller is this broker's.
 type local struct{ b *Broker }
 
 func (l local) LeaderAndISR(ctx context.Context, r *kmsg.LeaderAndISRRequest) (*kmsg.LeaderAndISRResponse, error) {
-	var fresh []string
-	for i := range r.TopicStates {
-		if name := r.TopicStates[i].Topic; l.b.replicas.Topic([]byte(name)) == nil {
-			fresh = append(fresh, name)
-		}
-	}
-	if len(fresh) > 0 {
+	if fresh := l.unknownTopics(r); len(fresh) > 0 {
 		if err := l.b.configs.readTopics(ctx, fresh); err != nil {
 			return nil, err
 		}
 	}
 	return l.b.replicas.ApplyLeaderAndISR(r), nil
+}
+
+// unknownTopics returns the topics that this broker has no replica of yet:
+// their configuration is read before their logs are made.
+func (l local) unknownTopics(r *kmsg.LeaderAndISRRequest) (fresh []string) {
+	unknown := func(name string) {
+		if l.b.replicas.Topic([]byte(name)) == nil && (len(fresh) == 0 || fresh[len(fresh)-1] != name) {
+			fresh = append(fresh, name)
+		}
+	}
+	for i := range r.TopicStates {
+		unknown(r.TopicStates[i].Topic)
+	}
+	for i := range r.PartitionStates { // v0 and v1
+		unknown(r.PartitionStates[i].Topic)
+	}
+	return fresh
 }
 
 func (l local) UpdateMetadata(_ context.Context, r *kmsg.UpdateMetadataRequest) (*kmsg.UpdateMetadataResponse, error) {
@@ -37,7 +48,7 @@ func (l local) UpdateMetadata(_ context.Context, r *kmsg.UpdateMetadataRequest) 
 	code := l.b.replicas.CheckController(r.ControllerEpoch, r.BrokerEpoch)
 	resp.ErrorCode = int16(code)
 	if code == wire.None {
-		l.b.metadata.Update(r)
+		l.b.partitionsDeleted(l.b.metadata.Update(r))
 	}
 	return resp, nil
 }
@@ -46,17 +57,49 @@ func (l local) StopReplica(_ context.Context, r *kmsg.StopReplicaRequest) (*kmsg
 	return l.b.replicas.StopReplica(r), nil
 }
 
-// remote is another broker: later.
-type remote struct{}
+// controlPause bounds the pauses between tries to reach a broker for the
+// controller, who itself waits 100 ms after each.
+const controlPause = 100 * time.Millisecond
 
-func (remote) LeaderAndISR(context.Context, *kmsg.LeaderAndISRRequest) (*kmsg.LeaderAndISRResponse, error) {
-	return nil, errNoPeers
+// remote is another broker. Its calls come from one sender, with one context,
+// which ends when the broker's registration goes or the controller's term does.
+type remote struct {
+	conn *peer.Conn
+	once sync.Once
 }
 
-func (remote) UpdateMetadata(context.Context, *kmsg.UpdateMetadataRequest) (*kmsg.UpdateMetadataResponse, error) {
-	return nil, errNoPeers
+// remoteTarget returns the way to a broker by the endpoints of its registration.
+func (b *Broker) remoteTarget(endpoints []controller.Endpoint) *remote {
+	c := b.config.Load()
+	address, found := "", false
+	for _, e := range endpoints {
+		if e.Listener == controlListener(c) {
+			address, found = hostPort(e.Host, e.Port), true
+		}
+	}
+	return &remote{conn: peer.New(peer.Options{
+		Address:  func() (string, bool) { return address, found },
+		ClientID: b.clientID(), Timeout: c.Duration("controller.socket.timeout.ms"), MaxPause: controlPause, Dialer: b.dialer(),
+	})}
 }
 
-func (remote) StopReplica(context.Context, *kmsg.StopReplicaRequest) (*kmsg.StopReplicaResponse, error) {
-	return nil, errNoPeers
+func ask[R kmsg.Response](ctx context.Context, r *remote, request kmsg.Request) (answer R, err error) {
+	r.once.Do(func() { context.AfterFunc(ctx, r.conn.Close) })
+	response, err := r.conn.Request(ctx, request)
+	if err != nil {
+		return answer, err
+	}
+	return response.(R), nil
+}
+
+func (r *remote) LeaderAndISR(ctx context.Context, q *kmsg.LeaderAndISRRequest) (*kmsg.LeaderAndISRResponse, error) {
+	return ask[*kmsg.LeaderAndISRResponse](ctx, r, q)
+}
+
+func (r *remote) UpdateMetadata(ctx context.Context, q *kmsg.UpdateMetadataRequest) (*kmsg.UpdateMetadataResponse, error) {
+	return ask[*kmsg.UpdateMetadataResponse](ctx, r, q)
+}
+
+func (r *remote) StopReplica(ctx context.Context, q *kmsg.StopReplicaRequest) (*kmsg.StopReplicaResponse, error) {
+	return ask[*kmsg.StopReplicaResponse](ctx, r, q)
 }

@@ -1,0 +1,130 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"sync"
+
+	"barnabas/internal/config"
+	"barnabas/internal/peer"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// errNoController: no UpdateMetadata has named a live controller yet.
+var errNoController = errors.New("no controller is known")
+
+func hostPort(host string, port int32) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
+
+// controlListener is the listener of other brokers that the controller's
+// requests, and those to the controller, go to.
+func controlListener(c *config.Broker) string {
+	if c.Has("control.plane.listener.name") {
+		return c.String("control.plane.listener.name")
+	}
+	return c.InterBrokerListener()
+}
+
+// clientID is how this broker's requests to others are signed, as Kafka's are.
+func (b *Broker) clientID() string { return strconv.Itoa(int(b.info.ID)) }
+
+// dialer connects to other brokers; the security of inter-broker listeners
+// belongs here.
+func (b *Broker) dialer() peer.Dialer {
+	return peer.Plaintext{ReceiveBuffer: b.config.Load().Int("replica.socket.receive.buffer.bytes")}
+}
+
+// address returns where a live broker's inter-broker listener is.
+func (b *Broker) address(id int32) (string, bool) {
+	return b.addressOn(id, b.config.Load().InterBrokerListener())
+}
+
+func (b *Broker) addressOn(id int32, listener string) (string, bool) {
+	if e := b.metadata.Cluster().Endpoint(id, listener); e != nil {
+		return hostPort(e.Host, e.Port), true
+	}
+	return "", false
+}
+
+// controllerLink asks the active controller, wherever it runs: the one that the
+// last UpdateMetadata named, or this broker's own. It follows the controller as
+// it moves.
+type controllerLink struct {
+	b  *Broker
+	mu struct {
+		sync.Mutex
+		id     int32
+		conn   *peer.Conn // to the broker id; nil: none
+		closed bool
+	}
+}
+
+// ask sends what build makes for the versions that the controller serves. It is
+// for another broker only: see own.
+func (l *controllerLink) ask(ctx context.Context, build func(*peer.Versions) (kmsg.Request, error)) (kmsg.Response, error) {
+	conn, err := l.to()
+	if err != nil {
+		return nil, err
+	}
+	return conn.RequestFor(ctx, build)
+}
+
+// own tells whether this broker is the active controller.
+func (l *controllerLink) own() bool { return l.b.controller.IsActive() }
+
+func (l *controllerLink) to() (*peer.Conn, error) {
+	id := l.b.metadata.Cluster().ControllerID
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.closed {
+		return nil, peer.ErrClosed
+	}
+	if l.mu.conn != nil && l.mu.id != id {
+		l.mu.conn.Close()
+		l.mu.conn = nil
+	}
+	if id < 0 || id == l.b.info.ID {
+		return nil, errNoController
+	}
+	if l.mu.conn == nil {
+		c := l.b.config.Load()
+		l.mu.id = id
+		l.mu.conn = peer.New(peer.Options{
+			Address:  func() (string, bool) { return l.b.addressOn(id, controlListener(l.b.config.Load())) },
+			ClientID: l.b.clientID(), Negotiate: true, Timeout: c.Duration("controller.socket.timeout.ms"),
+			MaxPause: controlPause, Dialer: l.b.dialer(),
+		})
+	}
+	return l.mu.conn, nil
+}
+
+// Close ends what is being asked.
+func (l *controllerLink) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.closed = true
+	if l.mu.conn != nil {
+		l.mu.conn.Close()
+	}
+}
+
+// alterPartition asks the controller for other ISRs, in the newest version that
+// it serves up to most.
+func (l *controllerLink) alterPartition(ctx context.Context, most int16, build func(version int16) *kmsg.AlterPartitionRequest) (*kmsg.AlterPartitionResponse, error) {
+	if l.own() {
+		return l.b.controller.AlterPartition(ctx, build(most)), nil
+	}
+	response, err := l.ask(ctx, func(v *peer.Versions) (kmsg.Request, error) {
+		version, err := v.Best(int16(kmsg.AlterPartition), most)
+		if err != nil {
+			return nil, err
+		}
+		return build(version), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return response.(*kmsg.AlterPartitionResponse), nil
+}
