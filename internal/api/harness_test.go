@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // handlersBroker is a broker for the handlers that ask neither ZooKeeper nor
 // the controller.
-func handlersBroker(t *testing.T, properties map[string]string) *Broker {
+func handlersBroker(t testing.TB, properties map[string]string) *Broker {
 	t.Helper()
 	c, err := config.NewBroker(properties)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -169,5 +170,32 @@ func TestDescribeClusterNamesTheListenersBrokers(t *testing.T) {
 	r := call[*kmsg.DescribeClusterResponse](t, b, 1, in)
 	if r.ControllerID != 1 || len(r.Brokers) != 1 || r.ClusterAuthorizedOperations != 8096 || r.ClusterID != b.ClusterID {
 		t.Errorf("%+v", r)
+	}
+}
+
+func BenchmarkMetadataOfAllTopics(b *testing.B) {
+	c := metadata.New()
+	var topics []kmsg.UpdateMetadataRequestTopicState
+	for i := range 5000 {
+		topics = append(topics, kmsg.UpdateMetadataRequestTopicState{Topic: "topic-" + strconv.Itoa(i), TopicID: wire.NewUUID(),
+			PartitionStates: []kmsg.UpdateMetadataRequestTopicPartition{{Leader: 1, ISR: []int32{1}, Replicas: []int32{1}}}})
+	}
+	c.Update(&kmsg.UpdateMetadataRequest{Version: 8, ControllerID: 1, TopicStates: topics, LiveBrokers: []kmsg.UpdateMetadataRequestLiveBroker{
+		{ID: 1, Endpoints: []kmsg.UpdateMetadataRequestLiveBrokerEndpoint{{ListenerName: "PLAINTEXT", Host: "h", Port: 9092}}}}})
+	broker := handlersBroker(b, nil)
+	broker.Metadata = c
+	b.ReportAllocs()
+	for b.Loop() {
+		ask(broker, 3, 12, []byte{0, 0, 0, 0})
+	}
+}
+
+func BenchmarkMetadataOfOneTopic(b *testing.B) {
+	broker := handlersBroker(b, nil)
+	cluster(broker.Metadata, wire.UUID{})
+	body := []byte{0, 0, 0, 1, 0, 1, 't', 0}
+	b.ReportAllocs()
+	for b.Loop() {
+		ask(broker, 3, 4, body)
 	}
 }
