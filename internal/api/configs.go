@@ -148,7 +148,6 @@ func (b *Broker) brokerEntity(name string) (znode.ConfigEntity, error) {
 // alterBrokerConfig checks and writes the whole of the dynamic properties of
 // this broker or of all.
 func (b *Broker) alterBrokerConfig(ctx context.Context, e znode.ConfigEntity, props map[string]string, validateOnly bool) error {
-	perBroker, clusterWide := props, map[string]string{}
 	other := znode.BrokerDefaultConfig()
 	if e.Default {
 		other = znode.BrokerConfig(b.ID)
@@ -157,7 +156,8 @@ func (b *Broker) alterBrokerConfig(ctx context.Context, e znode.ConfigEntity, pr
 	if err != nil {
 		return err
 	}
-	if clusterWide = stored; e.Default {
+	perBroker, clusterWide := props, stored
+	if e.Default {
 		perBroker, clusterWide = stored, props
 	}
 	if err := passwordsRefused(props); err != nil {
