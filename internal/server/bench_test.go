@@ -40,7 +40,7 @@ func records(n, size int) []byte {
 }
 
 func BenchmarkProduce(b *testing.B) {
-	for _, n := range []int{1, 150, 1500} {
+	for _, n := range []int{1, 150, 9000} {
 		for _, acks := range []int16{1, -1} {
 			b.Run(fmt.Sprintf("records=%d/acks=%d", n, acks), func(b *testing.B) {
 				h := start(b)
