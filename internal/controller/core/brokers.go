@@ -84,7 +84,9 @@ func (m *Machine) compareBrokers(found map[int32]*broker) {
 	}
 	m.startBrokers(fresh, found, func() {
 		gone := m.dropBrokers(bounced)
+		m.bouncing = true
 		m.brokersFailed(bounced, gone, func() {
+			m.bouncing = false
 			m.startBrokers(bounced, found, func() {
 				gone := m.dropBrokers(dead)
 				m.brokersFailed(dead, gone, func() {})

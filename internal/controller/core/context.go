@@ -164,6 +164,16 @@ func (m *Machine) addTopic(name string, t znode.Topic, stat jute.Stat) *topic {
 	return top
 }
 
+// is tells whether a node that was read is this topic's, and not that of a
+// later topic of the same name. The node of a topic that we made ourselves
+// tells its czxid at the first read.
+func (t *topic) is(stat jute.Stat) bool {
+	if t.czxid == 0 {
+		t.czxid = stat.Czxid
+	}
+	return t.czxid == stat.Czxid
+}
+
 func (m *Machine) addPartition(t *topic, id int32, a znode.Assignment) *partition {
 	p := &partition{topic: t, id: id, replicaStates: map[int32]replicaState{}}
 	t.partitions[id] = p

@@ -172,7 +172,7 @@ func (m *Machine) partitionMade(p *partition, s znode.PartitionState, ok bool) {
 		m.setPartitionState(p, partitionNew)
 		return
 	}
-	p.led, p.hasNode, p.lead, p.version = true, true, s, 0
+	m.setState(p, s, 0)
 	m.setPartitionState(p, partitionOnline)
 	m.tellLeaders(s.ISR, p, true)
 }

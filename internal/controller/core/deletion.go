@@ -190,7 +190,7 @@ func (m *Machine) leaveDead(t *topic, dead []replica) bool {
 // topic has an id, so that an old log cannot come back under a new topic of the
 // name, and every registered broker puts logs of unknown ids aside.
 func (m *Machine) mayForget(t *topic) bool {
-	if t.id.IsZero() {
+	if t.id.IsZero() || m.bouncing || len(m.brokers) == 0 {
 		return false
 	}
 	for id := range m.brokers {

@@ -295,7 +295,7 @@ func (m *Machine) rereadTopics(topics []*topic, then func()) {
 	m.read(reads, func(results []ReadResult) {
 		for i, r := range results {
 			t := topics[i]
-			if r.Err != jute.OK || r.Stat.Czxid != t.czxid {
+			if r.Err != jute.OK || !t.is(r.Stat) {
 				continue
 			}
 			t.version = r.Stat.Version

@@ -34,7 +34,7 @@ func (m *Machine) isrNotified() {
 		m.readStates(list, func([]bool) {
 			m.tellAll(list...)
 			m.flush()
-			m.checkReassigned(list, func() { m.write(drop, func([]UnitResult) {}) })
+			m.write(drop, func([]UnitResult) {})
 		})
 	})
 }
@@ -129,7 +129,6 @@ func (m *Machine) alterPartition(call uint64, req *kmsg.AlterPartitionRequest) {
 			m.flush()
 		}
 		m.reply(call, resp)
-		m.checkReassigned(changed, func() {})
 	})
 }
 
@@ -204,7 +203,7 @@ func (m *Machine) writeAlterations(list []*alteration, then func(changed []*part
 			a := needed[i]
 			switch {
 			case r.Err == jute.OK:
-				a.part.lead, a.part.version = a.want, r.Version
+				m.setState(a.part, a.want, r.Version)
 				a.code = wire.None
 				changed = append(changed, a.part)
 			case r.Err == jute.ErrBadVersion:

@@ -45,6 +45,12 @@ type Machine struct {
 	// hasReassignNode tells whether /admin/reassign_partitions was there when
 	// it was read last.
 	hasReassignNode bool
+	// isrMoved tells that the ISR of a partition that is being reassigned has
+	// changed since it was looked at.
+	isrMoved bool
+	// bouncing tells that registered brokers are out of brokers for a moment,
+	// since they are new ones of the same ids.
+	bouncing bool
 
 	now     time.Time
 	out     []Effect
@@ -72,7 +78,7 @@ func (m *Machine) reset() {
 	m.onBroker = map[int32]map[*partition]struct{}{}
 	m.queued = map[string]*topic{}
 	m.reassigning = map[*partition]struct{}{}
-	m.hasReassignNode = false
+	m.hasReassignNode, m.isrMoved, m.bouncing = false, false, false
 	m.batch = batch{}
 	m.queue = nil
 	m.waiting = map[Tag]func(Event){}
@@ -99,7 +105,12 @@ func (m *Machine) Step(now time.Time, ev Event, out []Effect) []Effect {
 	default:
 		m.queue = append(m.queue, ev)
 	}
-	for len(m.waiting) == 0 && len(m.queue) > 0 {
+	for len(m.waiting) == 0 && (m.isrMoved || len(m.queue) > 0) {
+		if m.isrMoved {
+			m.isrMoved = false
+			m.checkReassigned(inOrder(m.reassigning), func() {})
+			continue
+		}
 		next := m.queue[0]
 		m.queue = m.queue[1:]
 		m.handle(next)

@@ -64,7 +64,11 @@ func (m *Machine) takeAssignment(p *partition, to assignment, then func(ok bool)
 			then(false)
 			return
 		}
-		m.removeReplicas(p, without(before.replicas, to.replicas), func() { then(true) })
+		m.removeReplicas(p, without(before.replicas, to.replicas), func() {
+			// A replica that was being added may have become the leader.
+			leaderless := filter([]*partition{p}, func(p *partition) bool { return p.state == partitionOffline })
+			m.electUnled(leaderless, func() { then(true) })
+		})
 	})
 }
 
@@ -195,12 +199,33 @@ func (m *Machine) stateChanged(tp wire.TopicPartition) {
 	if _, moving := m.reassigning[p]; !moving {
 		return
 	}
-	m.refreshISR(p, func() { m.checkReassigned([]*partition{p}, func() {}) })
+	m.refreshISR(p, func() {})
 }
 
 // refuseReassignment tells why a wish cannot be followed.
 func (m *Machine) refuseReassignment(w Reassignment) Refusal {
 	p := m.partition(w.TopicPartition)
+	if refusal := m.refuseTarget(p, w); refusal.Code != wire.None {
+		return refusal
+	}
+	// Only a reassignment in progress can leave replicas in sync that neither
+	// the origin nor the new target has. Kafka deletes them, and their data.
+	if p.led && len(without(p.lead.ISR, p.reassignTo(w.target(p)).replicas)) == len(p.lead.ISR) {
+		return Refusal{wire.InvalidReplicaAssignment,
+			fmt.Sprintf("This would delete every replica that is in sync: %v.", p.lead.ISR)}
+	}
+	return Refusal{}
+}
+
+// target is where a wish leads: back, when it cancels.
+func (w Reassignment) target(p *partition) []int32 {
+	if w.Replicas == nil {
+		return p.origin()
+	}
+	return w.Replicas
+}
+
+func (m *Machine) refuseTarget(p *partition, w Reassignment) Refusal {
 	switch {
 	case p == nil || p.topic.started || p.topic.deletion && w.Replicas != nil:
 		return Refusal{wire.UnknownTopicOrPartition, "The partition does not exist."}
@@ -247,11 +272,7 @@ func (m *Machine) reassignAll(wishes []Reassignment, then func([]PartitionRefusa
 			return
 		}
 		p := m.partition(w.TopicPartition)
-		target := w.Replicas
-		if target == nil {
-			target = p.origin()
-		}
-		m.reassign(p, p.reassignTo(target), func(ok bool) {
+		m.reassign(p, p.reassignTo(w.target(p)), func(ok bool) {
 			if !ok {
 				refusal = Refusal{wire.UnknownServerError, "The topic's znode could not be written."}
 			}

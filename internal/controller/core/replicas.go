@@ -73,6 +73,9 @@ func (m *Machine) replicasOffline(replicas []replica, then func()) {
 	parts := inOrder(gone)
 	m.updateStates(parts, shrink, func(shrunk []*partition) {
 		for _, p := range shrunk {
+			if p.lead.Leader == znode.NoLeader && p.state == partitionOnline {
+				m.setPartitionState(p, partitionOffline)
+			}
 			m.tellLeaders(without(p.replicas, gone[p]), p, false)
 		}
 		m.tellAll(parts...) // of offline replicas, where nothing else changed

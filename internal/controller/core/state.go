@@ -42,7 +42,7 @@ func (m *Machine) updateRound(parts []*partition, c change, updated []*partition
 			p := changed[i]
 			switch {
 			case r.Err == jute.OK:
-				p.lead, p.version = wanted[i], r.Version
+				m.setState(p, wanted[i], r.Version)
 				updated = append(updated, p)
 			case r.Err == jute.ErrBadVersion && round < maxRounds:
 				stale, staleWanted = append(stale, p), append(staleWanted, wanted[i])
@@ -80,6 +80,14 @@ func (m *Machine) rereadStates(parts []*partition, wanted []znode.PartitionState
 	})
 }
 
+// setState takes a state that was written or read.
+func (m *Machine) setState(p *partition, s znode.PartitionState, version int32) {
+	p.led, p.hasNode, p.lead, p.version = true, true, s, version
+	if _, moving := m.reassigning[p]; moving {
+		m.isrMoved = true
+	}
+}
+
 func sameState(a, b znode.PartitionState) bool {
 	return a.Leader == b.Leader && a.LeaderEpoch == b.LeaderEpoch && a.ControllerEpoch == b.ControllerEpoch &&
 		a.RecoveryState == b.RecoveryState && sameSet(a.ISR, b.ISR)
@@ -115,7 +123,7 @@ func (m *Machine) readStates(parts []*partition, then func(ok []bool)) {
 					m.warnf("%s is left as it is: the ISR is empty", znode.StatePath(p.topic.name, p.id))
 					continue
 				}
-				p.led, p.hasNode, p.lead, p.version = true, true, s, r.Stat.Version
+				m.setState(p, s, r.Stat.Version)
 				ok[i] = true
 			}
 		}
@@ -146,7 +154,7 @@ func (m *Machine) createStates(parts []*partition, wanted map[*partition]znode.P
 			case p == nil:
 				m.warnf("could not create %s: %v", units[i][0].Path, r.Err)
 			case r.Err == jute.OK:
-				p.led, p.hasNode, p.lead, p.version = true, true, wanted[p], 0
+				m.setState(p, wanted[p], 0)
 				created = append(created, p)
 			case r.Err == jute.ErrNodeExists && !p.hasNode && r.Op == 0:
 				p.hasNode = true

@@ -97,10 +97,7 @@ func (m *Machine) watchTopics() {
 				continue
 			}
 			t.watched = true
-			if t.czxid == 0 {
-				t.czxid = r[i].Stat.Czxid
-			}
-			if t.czxid != r[i].Stat.Czxid || t.version != r[i].Stat.Version {
+			if !t.is(r[i].Stat) || t.version != r[i].Stat.Version {
 				m.queue = append(m.queue, Changed{znode.TopicPath(t.name)})
 			}
 		}
@@ -149,7 +146,7 @@ func (m *Machine) topicChanged(name string) {
 		switch {
 		case t == nil:
 			m.topicsChanged()
-		case t.czxid != 0 && t.czxid != r[0].Stat.Czxid:
+		case !t.is(r[0].Stat):
 			m.warnf("topic %s was deleted and made again without a deletion by the controller; brokers keep its old logs", name)
 			m.forgetTopic(t)
 			m.topicsChanged()
@@ -162,6 +159,7 @@ func (m *Machine) topicChanged(name string) {
 
 // compareTopic takes up what somebody else wrote into a topic node.
 func (m *Machine) compareTopic(t *topic, n znode.Topic) {
+	clear(t.pending) // it is in n, if it still counts
 	for id := range t.partitions {
 		delete(n.Partitions, id)
 	}
@@ -176,7 +174,6 @@ func (m *Machine) compareTopic(t *topic, n znode.Topic) {
 		m.writeTopic(t, func(bool) {})
 		return
 	}
-	clear(t.pending)
 	maps.Copy(t.skipped, m.splitPartitions(t.name, n.Partitions))
 	var fresh []*partition
 	for _, id := range slices.Sorted(maps.Keys(n.Partitions)) {
@@ -226,7 +223,7 @@ func (m *Machine) writeTopicRound(t *topic, round int, then func(ok bool)) {
 // write. Partitions that it adds are kept in the node for their watch event.
 func (m *Machine) takeVersion(t *topic, then func()) {
 	m.read([]Read{{Kind: ReadData, Path: znode.TopicPath(t.name)}}, func(r []ReadResult) {
-		if r[0].Err == jute.OK && r[0].Stat.Czxid == t.czxid {
+		if r[0].Err == jute.OK && t.is(r[0].Stat) {
 			t.version = r[0].Stat.Version
 			if n, err := znode.DecodeTopic(r[0].Data); err == nil && !t.deletion {
 				for id := range n.Partitions {

@@ -34,6 +34,8 @@ type world struct {
 	sent     map[int32][]Send
 	brokers  map[int32]*fakeBroker
 	replies  map[uint64]any
+	onReply  map[uint64]func(any)
+	twice    func() bool // whether writes are done twice, the first answer being lost
 	calls    uint64
 	ids      int
 
@@ -52,15 +54,17 @@ type fakeBroker struct {
 	id       int32
 	epoch    int64
 	hold     bool // answers nothing for now
+	missed   bool // a controller ended before all of its requests were out: logs may be left over
 	failed   map[wire.TopicPartition]bool
 	leaders  map[wire.TopicPartition]kmsg.LeaderAndISRRequestTopicPartition
 	metadata map[wire.TopicPartition]kmsg.UpdateMetadataRequestTopicPartition
+	pending  map[wire.TopicPartition]*kmsg.AlterPartitionRequest // sent and not answered
 	live     []int32
 }
 
 func newWorld(cfg Config) *world {
 	w := &world{now: time.Unix(1_000_000_000, 0), tree: map[string]*node{}, watches: map[string]bool{},
-		sent: map[int32][]Send{}, brokers: map[int32]*fakeBroker{}, replies: map[uint64]any{}}
+		sent: map[int32][]Send{}, brokers: map[int32]*fakeBroker{}, replies: map[uint64]any{}, onReply: map[uint64]func(any){}, twice: func() bool { return false }}
 	cfg.NewTopicID = func() wire.UUID {
 		w.ids++
 		return wire.UUID{15: byte(w.ids), 14: byte(w.ids >> 8), 0: 0x70}
@@ -110,6 +114,7 @@ func (w *world) apply(op Op) (jute.Error, int32) {
 		if op.Version >= 0 && op.Version != n.version {
 			return jute.ErrBadVersion, 0
 		}
+		w.checkState(op.Path, n.data, string(op.Data))
 		n.data, n.version = string(op.Data), n.version+1
 		return jute.OK, n.version
 	case OpDelete:
@@ -125,6 +130,29 @@ func (w *world) apply(op Op) (jute.Error, int32) {
 		delete(w.tree, op.Path)
 	}
 	return jute.OK, 0
+}
+
+// checkState looks at what is written into a state node (invariants 3 to 5).
+func (w *world) checkState(path, before, after string) {
+	if !strings.HasSuffix(path, "/state") {
+		return
+	}
+	old, err := znode.DecodePartitionState([]byte(before))
+	if err != nil {
+		return
+	}
+	s, err := znode.DecodePartitionState([]byte(after))
+	if err != nil {
+		return
+	}
+	switch {
+	case s.LeaderEpoch < old.LeaderEpoch, s.LeaderEpoch == old.LeaderEpoch && s.Leader != old.Leader:
+		w.problem("%s: leader %d in epoch %d after %d in %d", path, s.Leader, s.LeaderEpoch, old.Leader, old.LeaderEpoch)
+	case len(s.ISR) == 0, s.Leader >= 0 && !slices.Contains(s.ISR, s.Leader):
+		w.problem("%s: leader %d, ISR %v", path, s.Leader, s.ISR)
+	case s.ControllerEpoch < old.ControllerEpoch:
+		w.problem("%s: controller epoch %d after %d", path, s.ControllerEpoch, old.ControllerEpoch)
+	}
 }
 
 // unit carries out a unit, all or nothing.
@@ -243,6 +271,10 @@ func (w *world) effect(e Effect) {
 		delete(w.sent, e.Broker)
 	case Reply:
 		w.replies[e.Call] = e.Result
+		if f := w.onReply[e.Call]; f != nil {
+			delete(w.onReply, e.Call)
+			f(e.Result)
+		}
 		fmt.Fprintf(&w.trace, "reply %s\n", resultString(e.Result))
 		return
 	}
@@ -290,6 +322,11 @@ func (w *world) doIO() bool {
 				results[i] = w.unit(u)
 			}
 		}
+		for i, u := range e.Units {
+			if w.twice() && !w.moved {
+				results[i] = w.unit(u)
+			}
+		}
 		w.incoming = append(w.incoming, WritesDone{e.Tag, results, w.moved})
 	}
 	return true
@@ -314,13 +351,30 @@ func (w *world) answer(id int32) bool {
 	}
 	s := w.sent[id][0]
 	w.sent[id] = w.sent[id][1:]
-	w.step(Answered{Broker: id, Epoch: b.epoch, Request: s.Request, Response: b.handle(w, s.Request)})
+	w.step(Answered{Broker: id, Epoch: brokerEpoch(s.Request), Request: s.Request, Response: b.handle(w, s.Request)})
 	return true
+}
+
+// brokerEpoch is the epoch of the broker that a request was made for.
+func brokerEpoch(r kmsg.Request) int64 {
+	switch r := r.(type) {
+	case *kmsg.LeaderAndISRRequest:
+		return r.BrokerEpoch
+	case *kmsg.UpdateMetadataRequest:
+		return r.BrokerEpoch
+	case *kmsg.StopReplicaRequest:
+		return r.BrokerEpoch
+	}
+	return -1
 }
 
 // settle runs until nothing is left to do.
 func (w *world) settle() {
-	for {
+	for step := 0; ; step++ {
+		if step > 100_000 {
+			w.problem("it never comes to rest")
+			return
+		}
 		if w.doIO() || w.deliver() {
 			continue
 		}
@@ -355,6 +409,11 @@ func (w *world) failover() {
 	w.m = New(w.cfg)
 	w.io, w.incoming = nil, nil
 	clear(w.watches)
+	for id := range w.sent {
+		if b := w.brokers[id]; b != nil {
+			b.missed = true
+		}
+	}
 	clear(w.sent)
 	w.elect()
 }
@@ -366,7 +425,8 @@ func (w *world) up(id int32) {
 	w.create(znode.BrokerPath(id), string(b.Encode()))
 	old := w.brokers[id]
 	w.brokers[id] = &fakeBroker{id: id, epoch: w.zxid, failed: map[wire.TopicPartition]bool{},
-		leaders: map[wire.TopicPartition]kmsg.LeaderAndISRRequestTopicPartition{}, metadata: map[wire.TopicPartition]kmsg.UpdateMetadataRequestTopicPartition{}}
+		leaders: map[wire.TopicPartition]kmsg.LeaderAndISRRequestTopicPartition{}, metadata: map[wire.TopicPartition]kmsg.UpdateMetadataRequestTopicPartition{},
+		pending: map[wire.TopicPartition]*kmsg.AlterPartitionRequest{}}
 	if old != nil {
 		w.brokers[id].hold = old.hold
 	}
@@ -386,6 +446,9 @@ func (b *fakeBroker) handle(w *world, r kmsg.Request) kmsg.Response {
 	case *kmsg.LeaderAndISRRequest:
 		return b.leaderAndISR(w, r)
 	case *kmsg.UpdateMetadataRequest:
+		if r.BrokerEpoch < b.epoch {
+			return &kmsg.UpdateMetadataResponse{Version: r.Version, ErrorCode: int16(wire.StaleBrokerEpoch)}
+		}
 		return b.updateMetadata(r)
 	case *kmsg.StopReplicaRequest:
 		resp := r.ResponseKind().(*kmsg.StopReplicaResponse)
@@ -427,10 +490,14 @@ func (b *fakeBroker) leaderAndISR(w *world, r *kmsg.LeaderAndISRRequest) kmsg.Re
 			switch {
 			case b.failed[tp]:
 				code = wire.KafkaStorageError
+			case ok && b.missed && p.LeaderEpoch < known.LeaderEpoch:
+				b.leaders[tp] = p // of an earlier topic of that name
 			case ok && p.LeaderEpoch < known.LeaderEpoch:
 				w.problem("broker %d: leader epoch of %s goes from %d back to %d", b.id, tp, known.LeaderEpoch, p.LeaderEpoch)
 			case ok && p.LeaderEpoch == known.LeaderEpoch && p.Leader != known.Leader:
 				w.problem("broker %d: %s has leaders %d and %d in epoch %d", b.id, tp, known.Leader, p.Leader, p.LeaderEpoch)
+			case ok && p.LeaderEpoch == known.LeaderEpoch:
+				// Nothing new: Kafka answers STALE_CONTROLLER_EPOCH.
 			default:
 				b.leaders[tp] = p
 			}
@@ -466,12 +533,25 @@ func (b *fakeBroker) updateMetadata(r *kmsg.UpdateMetadataRequest) kmsg.Response
 	return r.ResponseKind()
 }
 
-// alterISR is a leader's AlterPartition for what it was told.
-func (w *world) alterISR(tp wire.TopicPartition, isr []int32) (any, bool) {
-	for _, b := range w.brokers {
+// ask gives the machine a call and returns at once; then gets the answer.
+func (w *world) ask(request any, then func(any)) {
+	w.calls++
+	w.onReply[w.calls] = then
+	w.step(Call{w.calls, request})
+}
+
+// alterISR is a leader's AlterPartition for what it was told; false when no
+// live broker takes itself for the leader.
+func (w *world) alterISR(tp wire.TopicPartition, isr []int32) bool {
+	for _, id := range slices.Sorted(maps.Keys(w.brokers)) {
+		b := w.brokers[id]
 		p, ok := b.leaders[tp]
 		if !ok || p.Leader != b.id {
 			continue
+		}
+		if was := b.pending[tp]; was != nil && was.Topics[0].Partitions[0].LeaderEpoch == p.LeaderEpoch {
+			w.sendAlter(b, tp, was) // a leader repeats itself until it is answered
+			return true
 		}
 		req := kmsg.NewPtrAlterPartitionRequest()
 		req.Version, req.BrokerID, req.BrokerEpoch = 1, b.id, b.epoch
@@ -481,18 +561,29 @@ func (w *world) alterISR(tp wire.TopicPartition, isr []int32) (any, bool) {
 		a.Partition, a.LeaderEpoch, a.NewISR, a.PartitionEpoch = tp.Partition, p.LeaderEpoch, isr, p.ZKVersion
 		t.Partitions = append(t.Partitions, a)
 		req.Topics = append(req.Topics, t)
-		result := w.call(AlterPartition{req})
-		if resp, ok := result.(*kmsg.AlterPartitionResponse); ok && resp.ErrorCode == 0 {
-			if a := resp.Topics[0].Partitions[0]; a.ErrorCode == 0 {
-				p.ISR, p.ZKVersion = a.ISR, a.PartitionEpoch
-				if _, still := b.leaders[tp]; still && b.leaders[tp].LeaderEpoch == p.LeaderEpoch {
-					b.leaders[tp] = p
-				}
-			}
-		}
-		return result, true
+		w.sendAlter(b, tp, req)
+		return true
 	}
-	return nil, false
+	return false
+}
+
+func (w *world) sendAlter(b *fakeBroker, tp wire.TopicPartition, req *kmsg.AlterPartitionRequest) {
+	b.pending[tp] = req
+	w.ask(AlterPartition{req}, func(result any) {
+		resp, ok := result.(*kmsg.AlterPartitionResponse)
+		if !ok {
+			return
+		}
+		delete(b.pending, tp)
+		if resp.ErrorCode != 0 {
+			return
+		}
+		a, now := resp.Topics[0].Partitions[0], b.leaders[tp]
+		if a.ErrorCode == 0 && now.LeaderEpoch == a.LeaderEpoch {
+			now.ISR, now.ZKVersion = a.ISR, a.PartitionEpoch
+			b.leaders[tp] = now
+		}
+	})
 }
 
 func (w *world) dump(prefix string) string {
