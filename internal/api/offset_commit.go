@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
+	"barnabas/internal/coordinator"
+	groups "barnabas/internal/coordinator/group"
 	"barnabas/internal/jute"
 	"barnabas/internal/wire"
 	"barnabas/internal/znode"
@@ -13,20 +16,92 @@ import (
 )
 
 var _ = register(API{
-	Key: 8, Name: "OffsetCommit", Min: 0, Max: 0, MaxFrame: 16 << 20, Expansion: 24,
-	Versions: []string{"offsets into ZooKeeper, under /consumers, for consumers of 0.8"},
-	Handle:   handleOffsetCommit,
+	Key: 8, Name: "OffsetCommit", Min: 0, Max: 9, MaxFrame: 16 << 20, Expansion: 24,
+	Versions: []string{
+		"offsets into ZooKeeper, under /consumers, for consumers of 0.8",
+		"offsets into __consumer_offsets, by members of a group or from outside, with a time",
+		"no time; how long the offsets are kept",
+		"throttle time",
+		"throttled after the answer, not before it (KIP-219)",
+		"offsets are kept as long as the broker says (KIP-211)",
+		"leader epochs (KIP-320)",
+		"static members (KIP-345)",
+		"flexible",
+		"errors of the newer group protocol (KIP-848)",
+	},
+	Handle: handleOffsetCommit,
 })
 
-// handleOffsetCommit writes version 0 into ZooKeeper, past every coordinator,
-// as each Kafka in ZooKeeper mode does. Errors stay in the range 0 to 20 that
-// clients of that age know, and -1.
+// handleOffsetCommit leaves the decision to the group's coordinator, all but
+// for partitions that are not there.
 func handleOffsetCommit(b *Broker, q *Request) {
 	in := new(kmsg.OffsetCommitRequest)
 	in.Default()
 	if !q.Decode(in) {
 		return
 	}
+	if q.Version == 0 {
+		b.commitToZooKeeper(q, in)
+		return
+	}
+	c := &groups.Commit{Group: in.Group, Member: in.MemberID, Instance: in.InstanceID, Generation: in.Generation}
+	now := q.Received.UnixMilli()
+	valid := false
+	for i := range in.Topics {
+		t := &in.Topics[i]
+		for j := range t.Partitions {
+			p := &t.Partitions[j]
+			o := groups.CommitOffset{Topic: t.Topic, Partition: p.Partition, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Time: now, Expire: -1}
+			if q.Version == 1 && p.Timestamp != -1 {
+				o.Time = p.Timestamp
+			}
+			if q.Version >= 2 && q.Version <= 4 && in.RetentionTimeMillis != -1 {
+				o.Expire = now + in.RetentionTimeMillis
+			}
+			if p.Metadata != nil {
+				o.Metadata = *p.Metadata
+			}
+			if b.Metadata.Partition(t.Topic, p.Partition) == nil {
+				o.Code = wire.UnknownTopicOrPartition
+			}
+			valid = valid || o.Code == wire.None
+			c.Offsets = append(c.Offsets, o)
+		}
+	}
+	if !valid {
+		replyCommit(q, in, c)
+		return
+	}
+	b.askGroup(q, in.Group,
+		func(any) { replyCommit(q, in, c) },
+		func(code wire.Code) {
+			c.Fail(code)
+			replyCommit(q, in, c)
+		},
+		func(m *groups.Machine, from coordinator.Caller, now time.Time, out *coordinator.Effects) {
+			m.Commit(c, from, now, out)
+		})
+}
+
+func replyCommit(q *Request, in *kmsg.OffsetCommitRequest, c *groups.Commit) {
+	r := kmsg.NewPtrOffsetCommitResponse()
+	at := 0
+	for i := range in.Topics {
+		t := kmsg.OffsetCommitResponseTopic{Topic: in.Topics[i].Topic}
+		for range in.Topics[i].Partitions {
+			o := &c.Offsets[at]
+			t.Partitions = append(t.Partitions, kmsg.OffsetCommitResponseTopicPartition{Partition: o.Partition, ErrorCode: int16(o.Code)})
+			at++
+		}
+		r.Topics = append(r.Topics, t)
+	}
+	q.Reply(r)
+}
+
+// commitToZooKeeper writes the offsets of version 0 into ZooKeeper, past every
+// coordinator, as each Kafka in ZooKeeper mode does. Errors stay in the range 0
+// to 20 that clients of that age know, and -1.
+func (b *Broker) commitToZooKeeper(q *Request, in *kmsg.OffsetCommitRequest) {
 	b.background(q, func(ctx context.Context) {
 		r := kmsg.NewPtrOffsetCommitResponse()
 		maxMetadata := b.Config.Load().Int("offset.metadata.max.bytes")
