@@ -93,6 +93,7 @@ func (f *fetching) find(p *fetchPartition) wire.Code {
 func (f *fetching) readPartitionOf(d *fetched, left int, minOne bool) {
 	p := d.of
 	if d.code = f.find(p); d.code != wire.None {
+		d.withAborted = d.code != wire.NotLeaderOrFollower // Kafka's answer has an empty list here, and null elsewhere
 		return
 	}
 	log, code := p.part.Leading(p.leaderEpoch)

@@ -221,20 +221,7 @@ func byTime(log *storage.Log, timestamp, last int64, lagging wire.Code) (storage
 // the given time, the newest first (UnifiedLog.legacyFetchOffsetsBefore).
 func (l *listing) old(p *replica.Partition, name []byte, index int32, timestamp int64, most int32) {
 	w := &l.q.W
-	code := wire.None
-	var offsets []int64
-	switch {
-	case p == nil:
-		code = l.b.missing(name, index)
-	default:
-		var log *storage.Log
-		if log, code = p.Leading(-1); code == wire.None {
-			offsets = offsetsBefore(segmentTimes(log), log.EndOffset(), timestamp, int(max(most, 0)))
-		}
-	}
-	if p != nil && l.replica == consumerReplica {
-		offsets = belowWatermark(offsets, p.HighWatermark())
-	}
+	offsets, code := l.findOld(p, name, index, timestamp, int(max(most, 0)))
 	w.Int16(int16(code))
 	w.Int32(int32(len(offsets)))
 	for _, o := range offsets {
@@ -242,28 +229,49 @@ func (l *listing) old(p *replica.Partition, name []byte, index int32, timestamp 
 	}
 }
 
-// segmentTime is where a segment starts and when it was last written (ms).
-type segmentTime struct{ start, modified int64 }
+func (l *listing) findOld(p *replica.Partition, name []byte, index int32, timestamp int64, most int) ([]int64, wire.Code) {
+	if !supported(timestamp, l.q.Version) {
+		return nil, wire.UnsupportedVersion
+	}
+	if p == nil {
+		return nil, l.b.missing(name, index)
+	}
+	log, code := p.Leading(-1)
+	if code != wire.None {
+		return nil, code
+	}
+	end := log.EndOffset()
+	segments, err := log.SegmentTimes()
+	if err != nil {
+		return nil, storage.Code(err)
+	}
+	offsets := offsetsBefore(segments, end, timestamp, l.q.Received.UnixMilli(), most)
+	if l.replica == consumerReplica {
+		offsets = belowWatermark(offsets, p.HighWatermark())
+	}
+	return offsets, wire.None
+}
 
-// segmentTimes returns the log's segments, the oldest first. Storage tells the
-// first start only, which is what -1 and -2 need.
-func segmentTimes(log *storage.Log) []segmentTime { return []segmentTime{{start: log.StartOffset()}} }
-
-// offsetsBefore returns at most that many segment starts, the newest first; the
-// end of the log counts as the start of a segment that is written now.
-func offsetsBefore(segments []segmentTime, end, timestamp int64, most int) []int64 {
-	var starts []int64
-	for _, s := range segments {
-		if timestamp == latestOffset || s.modified <= timestamp || timestamp == earliestOffset && len(starts) == 0 {
-			starts = append(starts, s.start)
+// offsetsBefore returns at most that many segment starts, the newest first,
+// from the last segment that was written by the given time. The end of the log
+// counts as the start of one that is written now.
+func offsetsBefore(segments []storage.SegmentTime, end, timestamp, now int64, most int) []int64 {
+	if n := len(segments); n == 0 || end > segments[n-1].Start {
+		segments = append(segments, storage.SegmentTime{Start: end, Modified: now})
+	}
+	from := len(segments) - 1
+	switch timestamp {
+	case latestOffset:
+	case earliestOffset:
+		from = 0
+	default:
+		for from >= 0 && segments[from].Modified > timestamp {
+			from--
 		}
 	}
-	if timestamp == latestOffset && (len(starts) == 0 || end > starts[len(starts)-1]) {
-		starts = append(starts, end)
-	}
-	newest := make([]int64, 0, min(most, len(starts)))
-	for i := len(starts) - 1; i >= 0 && len(newest) < most; i-- {
-		newest = append(newest, starts[i])
+	newest := make([]int64, 0, min(most, from+1))
+	for i := from; i >= 0 && len(newest) < most; i-- {
+		newest = append(newest, segments[i].Start)
 	}
 	return newest
 }
