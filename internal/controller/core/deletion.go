@@ -169,7 +169,7 @@ func (m *Machine) leaveDead(t *topic, dead []replica) bool {
 	if len(dead) == 0 {
 		return false
 	}
-	if m.mayForget(t) {
+	if m.mayForget(t, dead) {
 		for _, r := range dead {
 			r.replicaStates[r.broker] = replicaDeleted
 		}
@@ -188,9 +188,12 @@ func (m *Machine) leaveDead(t *topic, dead []replica) bool {
 
 // mayForget tells whether a deletion may finish without dead replicas: the
 // topic has an id, so that an old log cannot come back under a new topic of the
-// name, and every registered broker puts logs of unknown ids aside.
-func (m *Machine) mayForget(t *topic) bool {
-	if t.id.IsZero() || m.bouncing || len(m.brokers) == 0 {
+// name, every registered broker puts logs of unknown ids aside, and the
+// brokers of these replicas are not registered: one that is shutting down, or
+// whose log directory has failed, still holds what it was told.
+func (m *Machine) mayForget(t *topic, dead []replica) bool {
+	if t.id.IsZero() || m.bouncing || len(m.brokers) == 0 ||
+		slices.ContainsFunc(dead, func(r replica) bool { return m.brokers[r.broker] != nil }) {
 		return false
 	}
 	for id := range m.brokers {
@@ -220,8 +223,9 @@ func (m *Machine) replicaDeletionFailed(replicas []replica, why string, then fun
 		if s := r.replicaStates[r.broker]; s == replicaDeletionStarted || s == replicaOffline {
 			r.replicaStates[r.broker] = replicaDeletionIneligible
 		}
-		if m.mayForget(r.topic) && !m.online(r.broker, r.partition) {
+		if m.mayForget(r.topic, []replica{r}) {
 			r.replicaStates[r.broker] = replicaDeleted
+			r.topic.ineligible = "" // what else is dead is looked at again
 			continue
 		}
 		r.topic.ineligible = why

@@ -37,6 +37,7 @@ type world struct {
 	onReply  map[uint64]func(any)
 	twice    func() bool // whether writes are done twice, the first answer being lost
 	calls    uint64
+	accepted int // alterations by leaders
 	ids      int
 
 	trace    strings.Builder
@@ -579,6 +580,9 @@ func (w *world) sendAlter(b *fakeBroker, tp wire.TopicPartition, req *kmsg.Alter
 			return
 		}
 		a, now := resp.Topics[0].Partitions[0], b.leaders[tp]
+		if a.ErrorCode == 0 {
+			w.accepted++
+		}
 		if a.ErrorCode == 0 && now.LeaderEpoch == a.LeaderEpoch {
 			now.ISR, now.ZKVersion = a.ISR, a.PartitionEpoch
 			b.leaders[tp] = now
