@@ -1,0 +1,146 @@
+package groups
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"barnabas/test/raw"
+	"barnabas/test/real"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+func TestMain(m *testing.M) { real.Main(m) }
+
+var topics atomic.Int32
+
+// onBoth asks the same of Barnabas and of Apache Kafka 3.9.1.
+func onBoth(t *testing.T, f func(t *testing.T, addr string), properties ...string) {
+	t.Run("barnabas", func(t *testing.T) { f(t, real.Barnabas(t, 1, properties...).Addr) })
+	t.Run("kafka-3.9.1", func(t *testing.T) {
+		f(t, real.Kafka(t, "3.9.1", 1, real.ZooKeeper(t), append([]string{"inter.broker.protocol.version=3.9"}, properties...)...).Addr)
+	})
+}
+
+// newTopic makes a topic with a name of its own.
+func newTopic(t *testing.T, addr string, partitions int32) string {
+	t.Helper()
+	name := fmt.Sprintf("topic-%d", topics.Add(1))
+	r := kmsg.NewPtrCreateTopicsRequest()
+	r.Version, r.TimeoutMillis = 5, 30000
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, partitions, 1
+	r.Topics = append(r.Topics, topic)
+	answer := raw.Do[*kmsg.CreateTopicsResponse](raw.Dial(t, addr), r)
+	if code := answer.Topics[0].ErrorCode; code != 0 {
+		t.Fatalf("create %s: error %d", name, code)
+	}
+	return name
+}
+
+// coordinated waits until a group has a coordinator.
+func coordinated(t *testing.T, addr, group string) {
+	t.Helper()
+	c := raw.Dial(t, addr)
+	real.Until(t, time.Minute, "a coordinator of "+group, func() bool {
+		r := kmsg.NewPtrFindCoordinatorRequest()
+		r.Version, r.CoordinatorKey = 2, group
+		if raw.Do[*kmsg.FindCoordinatorResponse](c, r).ErrorCode != 0 {
+			return false
+		}
+		h := kmsg.NewPtrHeartbeatRequest()
+		h.Group, h.MemberID = group, "nobody"
+		return raw.Do[*kmsg.HeartbeatResponse](c, h).ErrorCode == 25
+	})
+}
+
+// produce writes records with the values from to to-1, spread over the
+// partitions.
+func produce(t *testing.T, addr, topic string, from, to int) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	var records []*kgo.Record
+	for i := from; i < to; i++ {
+		records = append(records, &kgo.Record{Topic: topic, Value: []byte(fmt.Sprint("record-", i))})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := client.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// missing returns how many of the records up to to-1 no output shows.
+func missing(outputs []func() string, to int) int {
+	seen := map[string]bool{}
+	for _, out := range outputs {
+		for _, word := range strings.Fields(out()) {
+			seen[word] = true
+		}
+	}
+	n := 0
+	for i := range to {
+		if !seen[fmt.Sprint("record-", i)] {
+			n++
+		}
+	}
+	return n
+}
+
+// describe returns what DescribeGroups says of a group.
+func describe(t *testing.T, addr, group string) kmsg.DescribeGroupsResponseGroup {
+	t.Helper()
+	r := kmsg.NewPtrDescribeGroupsRequest()
+	r.Version, r.Groups = 5, []string{group}
+	return raw.Do[*kmsg.DescribeGroupsResponse](raw.Dial(t, addr), r).Groups[0]
+}
+
+// settled waits until a group is stable with so many members, and checks that
+// each partition of the topic has one owner.
+func settled(t *testing.T, addr, group, topic string, members int, partitions int32) {
+	t.Helper()
+	var g kmsg.DescribeGroupsResponseGroup
+	real.Until(t, 90*time.Second, fmt.Sprintf("%s to be stable with %d members", group, members), func() bool {
+		g = describe(t, addr, group)
+		return g.State == "Stable" && len(g.Members) == members && owned(g, topic) == int(partitions)
+	})
+	owners := map[int32]string{}
+	for _, m := range g.Members {
+		var a kmsg.ConsumerMemberAssignment
+		if err := a.ReadFrom(m.MemberAssignment); err != nil {
+			t.Fatalf("assignment of %s: %v", m.MemberID, err)
+		}
+		for _, at := range a.Topics {
+			for _, p := range at.Partitions {
+				if other, ok := owners[p]; ok {
+					t.Errorf("%s-%d belongs to %s and to %s", topic, p, other, m.MemberID)
+				}
+				owners[p] = m.MemberID
+			}
+		}
+	}
+}
+
+func owned(g kmsg.DescribeGroupsResponseGroup, topic string) int {
+	n := 0
+	for _, m := range g.Members {
+		var a kmsg.ConsumerMemberAssignment
+		if a.ReadFrom(m.MemberAssignment) == nil {
+			for _, at := range a.Topics {
+				if at.Topic == topic {
+					n += len(at.Partitions)
+				}
+			}
+		}
+	}
+	return n
+}

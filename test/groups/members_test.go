@@ -1,0 +1,188 @@
+package groups
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"barnabas/test/real"
+
+	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// member is a member of a group that prints what it reads.
+type member struct {
+	output func() string
+	leave  func()
+	kill   func() // nil: it can't be killed apart from the test
+}
+
+type startMember func(t *testing.T, addr, group, topic string) member
+
+func process(name string, cmd func(t *testing.T, addr, group, topic string) *exec.Cmd) startMember {
+	return func(t *testing.T, addr, group, topic string) member {
+		p := real.Start(t, name, cmd(t, addr, group, topic))
+		return member{output: p.Output, kill: p.Kill, leave: func() {
+			p.Signal(syscall.SIGTERM)
+			p.Wait(30 * time.Second)
+		}}
+	}
+}
+
+var kcat = process("kcat", func(t *testing.T, addr, group, topic string) *exec.Cmd {
+	return real.Kcat(t, "-u", "-q", "-b", addr, "-G", group, "-X", "auto.offset.reset=earliest", "-X", "session.timeout.ms=6000",
+		"-X", "heartbeat.interval.ms=500", "-X", "auto.commit.interval.ms=200", topic)
+})
+
+func javaMember(version string, properties ...string) startMember {
+	return process("java-"+version, func(t *testing.T, addr, group, topic string) *exec.Cmd {
+		class := "org.apache.kafka.tools.consumer.ConsoleConsumer"
+		if version < "3" {
+			class = "kafka.tools.ConsoleConsumer"
+		}
+		args := []string{"--bootstrap-server", addr, "--topic", topic, "--group", group, "--from-beginning"}
+		for _, p := range append([]string{"session.timeout.ms=6000", "heartbeat.interval.ms=500", "auto.commit.interval.ms=200"}, properties...) {
+			args = append(args, "--consumer-property", p)
+		}
+		return real.Java(t, version, class, args...)
+	})
+}
+
+func python(library string) startMember {
+	return process(library, func(t *testing.T, addr, group, topic string) *exec.Cmd {
+		return real.Python(t, "testdata/member.py", library, addr, group, topic)
+	})
+}
+
+// printed collects the lines of a member that runs in this process.
+type printed struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (p *printed) add(line []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.text.Write(line)
+	p.text.WriteByte('\n')
+}
+
+func (p *printed) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
+
+func franz(t *testing.T, addr, group, topic string) member {
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.SessionTimeout(6*time.Second),
+		kgo.HeartbeatInterval(500*time.Millisecond), kgo.AutoCommitInterval(200*time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, done := &printed{}, make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			client.PollFetches(ctx).EachRecord(func(r *kgo.Record) { out.add(r.Value) })
+		}
+	}()
+	leave := sync.OnceFunc(func() { cancel(); <-done; client.Close() })
+	t.Cleanup(leave)
+	return member{output: out.String, leave: leave}
+}
+
+type saramaHandler struct{ out *printed }
+
+func (saramaHandler) Setup(sarama.ConsumerGroupSession) error   { return nil }
+func (saramaHandler) Cleanup(sarama.ConsumerGroupSession) error { return nil }
+func (h saramaHandler) ConsumeClaim(s sarama.ConsumerGroupSession, c sarama.ConsumerGroupClaim) error {
+	for m := range c.Messages() {
+		h.out.add(m.Value)
+		s.MarkMessage(m, "")
+	}
+	return nil
+}
+
+func saramaMember(t *testing.T, addr, group, topic string) member {
+	c := sarama.NewConfig()
+	c.Version = sarama.V2_1_0_0
+	c.Consumer.Offsets.Initial = sarama.OffsetOldest
+	c.Consumer.Group.Session.Timeout, c.Consumer.Group.Heartbeat.Interval = 6*time.Second, 500*time.Millisecond
+	c.Consumer.Offsets.AutoCommit.Interval = 200 * time.Millisecond
+	g, err := sarama.NewConsumerGroup([]string{addr}, group, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, done := &printed{}, make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			if err := g.Consume(ctx, []string{topic}, saramaHandler{out}); errors.Is(err, sarama.ErrClosedConsumerGroup) {
+				return
+			}
+		}
+	}()
+	leave := sync.OnceFunc(func() { cancel(); <-done; g.Close() })
+	t.Cleanup(leave)
+	return member{output: out.String, leave: leave}
+}
+
+// TestMembersShareARecordStream has members of one kind join one after another
+// while records come, one leave and one be killed: every record is read, and
+// each time that the group has settled, each partition has one owner.
+func TestMembersShareARecordStream(t *testing.T) {
+	b := real.Barnabas(t, 1, "group.initial.rebalance.delay.ms=100")
+	for name, start := range map[string]startMember{
+		"kcat": kcat, "kafka-python": python("kafka-python"), "confluent-kafka": python("confluent-kafka"), "franz-go": franz, "sarama": saramaMember,
+		"java-2.8.2": javaMember("2.8.2", "partition.assignment.strategy=org.apache.kafka.clients.consumer.RoundRobinAssignor"),
+		"java-3.9.1": javaMember("3.9.1", "partition.assignment.strategy=org.apache.kafka.clients.consumer.CooperativeStickyAssignor"),
+		"java-4.1.0": javaMember("4.1.0"),
+	} {
+		t.Run(name, func(t *testing.T) { shareStream(t, b.Addr, name, start) })
+	}
+}
+
+func shareStream(t *testing.T, addr, name string, start startMember) {
+	const partitions = 6
+	topic, group := newTopic(t, addr, partitions), "group-"+name
+	var outputs []func() string
+	members := make([]member, 3)
+	records := 0
+	more := func() {
+		produce(t, addr, topic, records, records+100)
+		records += 100
+	}
+	all := func(what string) {
+		t.Helper()
+		real.Until(t, time.Minute, "every record to be read "+what, func() bool { return missing(outputs, records) == 0 })
+	}
+	for i := range members {
+		members[i] = start(t, addr, group, topic)
+		outputs = append(outputs, members[i].output)
+		settled(t, addr, group, topic, i+1, partitions)
+		more()
+		all("as members join")
+	}
+	members[0].leave()
+	more()
+	settled(t, addr, group, topic, 2, partitions)
+	all("when one has left")
+	if members[1].kill != nil {
+		members[1].kill()
+		more()
+		settled(t, addr, group, topic, 1, partitions)
+		all("when one was killed")
+	} else {
+		members[1].leave()
+	}
+	members[2].leave()
+	real.Until(t, 30*time.Second, "the group to be empty", func() bool { return describe(t, addr, group).State == "Empty" })
+}
