@@ -16,17 +16,20 @@ func (f *logFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.level, "log-level", "info", "debug, info, warn or error")
 }
 
-func (f *logFlags) logger() (*slog.Logger, error) {
+// logger returns the logger, and its level, which may change while it is used.
+func (f *logFlags) logger() (*slog.Logger, *slog.LevelVar, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(f.level)); err != nil {
-		return nil, fmt.Errorf("--log-level %q: write debug, info, warn or error", f.level)
+		return nil, nil, fmt.Errorf("--log-level %q: write debug, info, warn or error", f.level)
 	}
-	options := &slog.HandlerOptions{Level: level}
+	current := &slog.LevelVar{}
+	current.Set(level)
+	options := &slog.HandlerOptions{Level: current}
 	switch f.format {
 	case "text":
-		return slog.New(slog.NewTextHandler(os.Stderr, options)), nil
+		return slog.New(slog.NewTextHandler(os.Stderr, options)), current, nil
 	case "json":
-		return slog.New(slog.NewJSONHandler(os.Stderr, options)), nil
+		return slog.New(slog.NewJSONHandler(os.Stderr, options)), current, nil
 	}
-	return nil, fmt.Errorf("--log-format %q: write text or json", f.format)
+	return nil, nil, fmt.Errorf("--log-format %q: write text or json", f.format)
 }

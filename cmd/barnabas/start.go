@@ -39,7 +39,7 @@ under ./barnabas-data. SIGTERM or SIGINT stops it cleanly, a second one at once.
 }
 
 func start(file string, overrides []string, logs logFlags, out io.Writer) error {
-	logger, err := logs.logger()
+	logger, level, err := logs.logger()
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func start(file string, overrides []string, logs logFlags, out io.Writer) error 
 	tuneRuntime()
 	ctx, cancel := untilSignal()
 	defer cancel()
-	b, err := broker.Start(ctx, broker.Options{Config: c, Logger: logger})
+	b, err := broker.Start(ctx, broker.Options{Config: c, Logger: logger, Level: level})
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func zookeeperCommand() *cobra.Command {
 One server, no ensemble: what it has answered is on disk.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			logger, err := logs.logger()
+			logger, _, err := logs.logger()
 			if err != nil {
 				return err
 			}

@@ -26,6 +26,7 @@ import (
 type Options struct {
 	Config *config.Broker
 	Logger *slog.Logger
+	Level  *slog.LevelVar // optional: the logger's, which AlterConfigs of BROKER_LOGGER changes
 }
 
 // Info is what a started broker tells of itself.
@@ -41,6 +42,7 @@ type Info struct {
 // Broker is a running broker. Stop must be called.
 type Broker struct {
 	log     *slog.Logger
+	level   *slog.LevelVar
 	config  *config.Dynamic
 	info    Info
 	started time.Time
@@ -83,7 +85,7 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	b := &Broker{log: o.Logger, config: config.NewDynamic(o.Config), started: time.Now(), failed: make(chan error, 1)}
+	b := &Broker{log: o.Logger, level: o.Level, config: config.NewDynamic(o.Config), started: time.Now(), failed: make(chan error, 1)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	steps := []func(context.Context) error{
 		b.bind, b.openKeeper, b.connect, b.identify, b.readDynamicConfig, b.openStorage, b.build, b.register, b.startController, b.serve,
