@@ -64,7 +64,8 @@ func (c *conn) finished(r *request) {
 	c.passTurnLocked()
 }
 
-// later takes the continuation of a wait that has ended.
+// later takes the continuation of a wait that has ended. The caller may hold
+// locks of a partition.
 func (c *conn) later(r *request, f func(*api.Request)) {
 	c.mu.Lock()
 	c.mu.tasks = append(c.mu.tasks, task{r, f})
@@ -73,7 +74,8 @@ func (c *conn) later(r *request, f func(*api.Request)) {
 
 // passTurnLocked gives the turn to the writing goroutine if there is something
 // to do and nobody has it, and unlocks. A connection that is closing has no
-// such goroutine any more: then the caller tidies up.
+// such goroutine any more: then a short-lived one tidies up, since the caller
+// may hold locks that a continuation needs.
 func (c *conn) passTurnLocked() {
 	if c.mu.turn != nobody || !c.readyLocked() {
 		c.mu.Unlock()
@@ -81,7 +83,7 @@ func (c *conn) passTurnLocked() {
 	}
 	if c.mu.closing {
 		c.mu.Unlock()
-		c.turnOver(nobody, false)
+		go c.turnOver(nobody, false)
 		return
 	}
 	c.mu.turn = writer
