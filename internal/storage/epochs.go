@@ -26,8 +26,9 @@ type epochs struct {
 	}
 }
 
-// assign notes that epoch begins at start. An older epoch, or the same, changes
-// nothing; entries at or beyond start are dropped, for they had no records.
+// assign notes that epoch begins at start. Entries that contradict it go: those
+// at or beyond start, which had no records, and those of larger epochs, which
+// remain when a cluster's metadata was lost and epochs begin anew.
 func (e *epochs) assign(epoch int32, start int64) {
 	if epoch < 0 || start < 0 {
 		return
@@ -35,13 +36,14 @@ func (e *epochs) assign(epoch int32, start int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	entries := e.mu.entries
-	if n := len(entries); n > 0 && entries[n-1].epoch >= epoch {
+	n := len(entries)
+	if n > 0 && entries[n-1].epoch == epoch && entries[n-1].start <= start {
 		return
 	}
-	for n := len(entries); n > 0 && entries[n-1].start >= start; n-- {
-		entries = entries[:n-1]
+	for n > 0 && (entries[n-1].start >= start || entries[n-1].epoch >= epoch) {
+		n--
 	}
-	e.mu.entries = append(entries, epochStart{epoch, start})
+	e.mu.entries = append(entries[:n], epochStart{epoch, start})
 	e.mu.changes++
 }
 

@@ -267,8 +267,8 @@ func (l *Log) EpochForOffset(offset int64) int32 {
 }
 
 // AssignEpoch notes that a leader epoch begins at the end of the log, with or
-// without a record to come; epochs that are not newer change nothing. The file
-// is written within a second or so.
+// without a record to come; the epoch that is the latest already changes
+// nothing. The file is written within a second or so.
 func (l *Log) AssignEpoch(epoch int32) error {
 	if err := l.ready(); err != nil {
 		return err
