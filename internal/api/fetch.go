@@ -45,7 +45,8 @@ type fetching struct {
 	b *Broker
 	q *Request
 
-	replica     int32
+	replica     int32 // -1: a consumer
+	brokerEpoch int64 // of the replica; -1: not told
 	maxWait     time.Duration
 	minBytes    int
 	maxBytes    int
@@ -79,6 +80,7 @@ type fetchPartition struct {
 	maxBytes    int
 	leaderEpoch int32
 	fetchEpoch  int32 // last fetched epoch; -1: not told
+	logStart    int64 // a follower's
 
 	part  *replica.Partition // nil: not found yet
 	dirty bool               // guarded by set.mu: in set.mu.dirty
@@ -123,7 +125,7 @@ func handleFetch(b *Broker, q *Request) {
 // readHead reads what comes before the partitions.
 func (f *fetching) readHead(r *wire.Reader) bool {
 	v := f.q.Version
-	f.replica, f.maxBytes, f.sessionID, f.epoch = -1, 1<<31-1, 0, endSession
+	f.replica, f.brokerEpoch, f.maxBytes, f.sessionID, f.epoch = -1, -1, 1<<31-1, 0, endSession
 	if v <= 14 {
 		f.replica = r.Int32()
 	}
@@ -168,7 +170,7 @@ func (f *fetching) wellFormed(r wire.Reader) bool {
 		r.EachTag(func(tag uint32, value []byte) {
 			if tag == 1 && v >= 15 {
 				state := wire.NewReader(value)
-				f.replica = state.Int32()
+				f.replica, f.brokerEpoch = state.Int32(), state.Int64()
 			}
 		})
 	}
@@ -194,7 +196,7 @@ func (f *fetching) readPartition(r *wire.Reader, p *fetchPartition) {
 		p.fetchEpoch = r.Int32()
 	}
 	if v >= 5 {
-		r.Int64() // a follower's log start offset
+		p.logStart = r.Int64()
 	}
 	p.maxBytes = int(r.Int32())
 	r.Tags(f.q.Flexible)
@@ -232,6 +234,7 @@ func (f *fetching) readAll(r *wire.Reader, set *fetchSet) {
 			p := set.add()
 			p.topic, p.id = topic, id
 			f.readPartition(r, p)
+			p.sub.Follower = f.replica >= 0
 			if t != nil {
 				p.part = t.Partition(p.index)
 			}

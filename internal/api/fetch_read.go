@@ -97,10 +97,11 @@ func (f *fetching) readPartitionOf(d *fetched, left int, minOne bool) {
 		return
 	}
 	log, code := p.part.Leading(p.leaderEpoch)
-	if code == wire.None && f.replica >= 0 {
-		code = wire.NotLeaderOrFollower // followers come with replication between brokers
-	}
-	if code == wire.None {
+	switch {
+	case code != wire.None:
+	case f.replica >= 0:
+		code = f.readForFollower(d, log, left, minOne)
+	default:
 		code = f.readLog(d, log, left, minOne)
 	}
 	if code == wire.None {
@@ -115,15 +116,65 @@ func (f *fetching) readPartitionOf(d *fetched, left int, minOne bool) {
 	}
 }
 
+// diverges tells whether the log holds something else at the epoch that was
+// fetched last (KIP-595).
+func (d *fetched) diverges(log *storage.Log) wire.Code {
+	p := d.of
+	if p.fetchEpoch < 0 {
+		return wire.None
+	}
+	end := log.EndOffsetForEpoch(p.fetchEpoch)
+	switch {
+	case end.EndOffset < 0 || p.offset < log.StartOffset(): // no epoch is known that far back
+		return wire.OffsetOutOfRange
+	case end.Epoch < p.fetchEpoch || end.EndOffset < p.offset:
+		d.diverging = end
+	}
+	return wire.None
+}
+
+// readForFollower reads up to the end of the log, and notes where the follower
+// stands when it asks: not when it is looked at again because something came.
+func (f *fetching) readForFollower(d *fetched, log *storage.Log, left int, minOne bool) wire.Code {
+	p := d.of
+	at := replica.FollowerFetch{Replica: f.replica, BrokerEpoch: f.brokerEpoch, Offset: p.offset, LogStart: p.logStart, LeaderEpoch: p.leaderEpoch}
+	if f.session != nil {
+		at.Asker = f.session.asked
+	}
+	if code := p.part.Follows(&at); code != wire.None {
+		return code
+	}
+	if code := d.diverges(log); code != wire.None {
+		return code
+	}
+	d.hw, d.lso, d.start = p.part.HighWatermark(), p.part.LastStableOffset(), log.StartOffset()
+	leo := log.EndOffset()
+	d.bound = leo
+	if d.diverging.Epoch >= 0 {
+		return wire.None
+	}
+	if p.offset != leo {
+		slice, err := log.Read(p.offset, min(max(p.maxBytes, 0), max(left, 0)), leo, minOne)
+		if err != nil {
+			return storage.Code(err)
+		}
+		if slice.FirstIncomplete {
+			slice.Release()
+			slice = storage.Slice{}
+		}
+		d.slice = slice
+	}
+	if !f.wait.parked {
+		p.part.Fetched(&at, leo)
+		d.hw = p.part.HighWatermark() // which this fetch may have moved
+	}
+	return wire.None
+}
+
 func (f *fetching) readLog(d *fetched, log *storage.Log, left int, minOne bool) wire.Code {
 	p := d.of
-	if p.fetchEpoch >= 0 {
-		if end := log.EndOffsetForEpoch(p.fetchEpoch); end.EndOffset < 0 || end.Epoch < p.fetchEpoch || end.EndOffset < p.offset {
-			if end.EndOffset < 0 {
-				return wire.OffsetOutOfRange // no epoch is known that far back
-			}
-			d.diverging = end
-		}
+	if code := d.diverges(log); code != wire.None {
+		return code
 	}
 	d.hw, d.lso, d.start = p.part.HighWatermark(), p.part.LastStableOffset(), log.StartOffset()
 	upTo := d.hw

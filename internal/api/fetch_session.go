@@ -3,6 +3,7 @@ package api
 import (
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"barnabas/internal/replica"
@@ -58,6 +59,7 @@ type fetchSession struct {
 	byName  map[string]map[int32]*fetchPartition
 	byID    map[wire.UUID]map[int32]*fetchPartition
 	created time.Time
+	asked   *lastAsked // of a follower; nil: a consumer's session
 
 	// Guarded by FetchSessions.mu.
 	epoch      int32 // that the next request must have
@@ -73,6 +75,12 @@ type fetchSession struct {
 	}
 }
 
+// lastAsked is when a follower's session last asked (replica.Asker).
+type lastAsked struct{ nano atomic.Int64 }
+
+// LastAsked returns the time of the session's last request.
+func (l *lastAsked) LastAsked() time.Time { return time.Unix(0, l.nano.Load()) }
+
 // create makes a session of a full fetch's partitions, if there is room, and
 // gives f its turn. Without room f goes on without a session.
 func (s *FetchSessions) create(f *fetching) {
@@ -81,6 +89,10 @@ func (s *FetchSessions) create(f *fetching) {
 		size: len(f.own.list), privileged: f.replica >= 0,
 		byName: make(map[string]map[int32]*fetchPartition), byID: make(map[wire.UUID]map[int32]*fetchPartition)}
 	session.mu.busy = true
+	if session.privileged {
+		session.asked = new(lastAsked)
+		session.asked.nano.Store(now.UnixNano())
+	}
 	if !s.enterNew(session, now) {
 		return
 	}
@@ -228,6 +240,9 @@ func (s *fetchSession) admit(f *fetching) wire.Code {
 		s.epoch = 1
 	}
 	s.used = s.all.now()
+	if s.asked != nil {
+		s.asked.nano.Store(s.used.UnixNano())
+	}
 	return wire.None
 }
 
@@ -256,6 +271,7 @@ func (s *fetchSession) update(f *fetching) {
 				s.index(p)
 			}
 			p.offset, p.maxBytes, p.leaderEpoch, p.fetchEpoch = now.offset, now.maxBytes, now.leaderEpoch, now.fetchEpoch
+			p.logStart, p.sub.Follower = now.logStart, f.replica >= 0
 			if p.part != nil && !p.sub.Subscribed() {
 				p.part.Subscribe(&p.sub)
 			}

@@ -61,11 +61,13 @@ func (b *Broker) build(context.Context) error {
 	c := b.config.Load()
 	b.metadata = metadata.New()
 	b.groups = b.newGroups(c)
+	b.link = &controllerLink{b: b}
 	b.replicas = replica.NewManager(replica.Options{
 		BrokerID: b.info.ID, Storage: b.storage, Topic: b.configs.topic, BrokerEpoch: b.epoch.Load,
 		LagTime:     func() time.Duration { return b.config.Load().Duration("replica.lag.time.max.ms") },
 		RoleChanged: b.roleChanged,
 		Logger:      b.log.With("part", "replica"),
+		Cluster:     b.cluster(c),
 	})
 	b.onClose("replicas", func() error { b.replicas.Close(); return nil })
 	b.onClose("groups", func() error { b.groups.Close(); return nil })
@@ -86,7 +88,6 @@ func (b *Broker) build(context.Context) error {
 		SetACL:                 c.Bool("zookeeper.set.acl"),
 		Logger:                 b.log.With("part", "controller"),
 	})
-	b.link = &controllerLink{b: b}
 	b.onClose("way to the controller", func() error { b.link.Close(); return nil })
 	b.configs.apply = b.replicas.SetTopicConfig
 	b.configs.changed = b.controller.TopicConfigChanged

@@ -9,6 +9,7 @@ import (
 
 	"barnabas/internal/config"
 	"barnabas/internal/peer"
+	"barnabas/internal/replica"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -46,6 +47,16 @@ func (b *Broker) addressOn(id int32, listener string) (string, bool) {
 		return hostPort(e.Host, e.Port), true
 	}
 	return "", false
+}
+
+// cluster is the cluster as replication sees it.
+func (b *Broker) cluster(c *config.Broker) *replica.Cluster {
+	return &replica.Cluster{
+		IBP: c.IBP(), Config: b.config, Address: b.address,
+		Alive:  func(id int32) bool { return b.metadata.Cluster().Broker(id) != nil },
+		Dialer: b.dialer(), ClientID: "broker-" + b.clientID() + "-fetcher",
+		AlterPartition: b.link.alterPartition, ZooKeeper: b.zk,
+	}
 }
 
 // controllerLink asks the active controller, wherever it runs: the one that the

@@ -198,6 +198,16 @@ func (c *Conn) failed() {
 	c.notBefore = time.Now().Add(pause - rand.N(pause/4+1))
 }
 
+// Eager forgets the pause after a failure: there is news of the broker.
+func (c *Conn) Eager() {
+	select {
+	case <-c.turn:
+		c.failures, c.notBefore = 0, time.Time{}
+		c.turn <- struct{}{}
+	default: // a call is under way
+	}
+}
+
 // drop closes the connection.
 func (c *Conn) drop() {
 	if c.nc == nil {

@@ -128,8 +128,6 @@ func (m *Manager) changeRoleLocked(p *Partition, tp wire.TopicPartition, id wire
 		id = p.log.TopicID()
 	}
 	m.table.setID(p.Topic, id)
-	// A follower's fetcher starts here, towards v.LeaderID, and a new leader's
-	// fetcher stops; fetchers come with replication between brokers.
 	p.changed()
 	m.roleChanged(p)
 	return wire.None
@@ -200,7 +198,7 @@ func (m *Manager) stopLocked(tp wire.TopicPartition, epoch int32, del bool) wire
 			return wire.FencedLeaderEpoch
 		}
 		if !del {
-			p.changed()
+			p.stop()
 			return wire.None
 		}
 		m.table.remove(p)

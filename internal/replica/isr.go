@@ -15,6 +15,24 @@ type follower struct {
 	fetched     time.Time // when it last fetched
 	endAtFetch  int64     // the leader's LEO then
 	brokerEpoch int64     // -1: not told
+	asks        Asker     // tells when it last asked in its fetch session; nil: it has none
+}
+
+// Asker is a follower's fetch session. A session's request tells of every
+// partition of it that is not named that the follower is still where it was.
+type Asker interface {
+	LastAsked() time.Time
+}
+
+// still notes that a follower which had everything was there until now, or
+// until it last asked.
+func (f *follower) still() {
+	if f.asks == nil {
+		return
+	}
+	if asked := f.asks.LastAsked(); asked.After(f.caughtUp) {
+		f.caughtUp = asked
+	}
 }
 
 // isrState decides, on the leader, which replicas are in sync and where the
@@ -43,6 +61,40 @@ func (s *isrState) reset(local int32, replicas, isr []int32, minISR int32, now t
 		s.followers = append(s.followers, f)
 	}
 }
+
+// again begins another leader epoch of the same leader: what is known of the
+// followers' ends stays true, so that the high watermark does not stand still
+// until each has fetched again (Replica.resetReplicaState).
+func (s *isrState) again(local int32, replicas, isr []int32, minISR int32, leo int64, now time.Time) {
+	old := s.followers
+	s.reset(local, replicas, isr, minISR, now)
+	for i := range s.followers {
+		f := &s.followers[i]
+		for j := range old {
+			if o := &old[j]; o.id == f.id && o.end >= 0 {
+				f.end, f.start, f.brokerEpoch, f.asks = o.end, o.start, o.brokerEpoch, o.asks
+				f.endAtFetch, f.fetched = leo, now
+			}
+		}
+	}
+}
+
+// appended notes that the leader's end is about to move on from leo.
+func (s *isrState) appended(leo int64) {
+	for i := range s.followers {
+		if f := &s.followers[i]; f.end == leo {
+			f.still()
+		}
+	}
+}
+
+// inAssignment tells whether a broker is another replica of the partition.
+func (s *isrState) inAssignment(id int32) bool {
+	return slices.ContainsFunc(s.followers, func(f follower) bool { return f.id == id })
+}
+
+// maximal is how many the ISR has, those that are being added included.
+func (s *isrState) maximal() int { return max(len(s.committed), len(s.pending)) }
 
 // minISR returns min.insync.replicas, no larger than the assignment is.
 func (s *isrState) minISR() int { return min(int(s.min), len(s.followers)+1) }
@@ -99,6 +151,15 @@ func (s *isrState) fetched(id int32, offset, start, leo int64, now time.Time) bo
 	return false
 }
 
+// asks notes the session and the epoch of a follower.
+func (s *isrState) asks(id int32, session Asker, brokerEpoch int64) {
+	for i := range s.followers {
+		if f := &s.followers[i]; f.id == id {
+			f.asks, f.brokerEpoch = session, brokerEpoch
+		}
+	}
+}
+
 // toExpand tells whether a follower may join the ISR: it has all that is
 // committed and the start of this leader epoch, and no change is under way.
 func (s *isrState) toExpand(id int32, hw, epochStart int64) bool {
@@ -111,6 +172,31 @@ func (s *isrState) toExpand(id int32, hw, epochStart int64) bool {
 		}
 	}
 	return false
+}
+
+// expansion returns the ISR with all followers that may join it now, or nil.
+// alive, if not nil, tells who is registered.
+func (s *isrState) expansion(hw, epochStart int64, alive func(int32) bool) []int32 {
+	var add []int32
+	for i := range s.followers {
+		id := s.followers[i].id
+		if s.toExpand(id, hw, epochStart) && (alive == nil || alive(id)) {
+			add = append(add, id)
+		}
+	}
+	if add == nil {
+		return nil
+	}
+	return append(slices.Clone(s.committed), add...)
+}
+
+// shrunk returns the ISR without those that have fallen behind, or nil.
+func (s *isrState) shrunk(leo int64, now time.Time, lag time.Duration) []int32 {
+	out := s.toShrink(leo, now, lag)
+	if out == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(s.committed), func(id int32) bool { return slices.Contains(out, id) })
 }
 
 // toShrink returns the members of the ISR that have fallen behind for longer
@@ -134,7 +220,7 @@ func (s *isrState) afterAppend(hw, offset int64) ackState {
 	switch {
 	case hw < offset:
 		return ackWaits
-	case s.underMin():
+	case s.maximal() < s.minISR():
 		return ackTooFew
 	default:
 		return ackDone

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"context"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,9 @@ type Options struct {
 	RoleChanged func(p *Partition)
 	Now         func() time.Time // optional
 	Logger      *slog.Logger     // optional
+	// Cluster is the way to other brokers; optional: without it nothing is
+	// copied and no ISR changes.
+	Cluster *Cluster
 }
 
 // Manager is the partitions of this broker.
@@ -38,6 +42,13 @@ type Manager struct {
 	o          Options
 	table      *table
 	controller atomic.Int32 // highest controller epoch seen
+
+	cluster  *Cluster // nil: alone
+	fetchers *fetchers
+	isr      *isrChanges
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
+	work     sync.WaitGroup // fetchers and what watches ISRs
 
 	mu struct {
 		sync.Mutex // orders the controller's requests, guards changes of the table
@@ -55,10 +66,13 @@ func NewManager(o Options) *Manager {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	return &Manager{o: o, table: newTable()}
+	m := &Manager{o: o, table: newTable()}
+	m.startReplication()
+	return m
 }
 
 func (m *Manager) roleChanged(p *Partition) {
+	m.copy(p)
 	if m.o.RoleChanged != nil {
 		m.o.RoleChanged(p)
 	}
@@ -135,8 +149,11 @@ func (m *Manager) SetTopicConfig(topic string, c *config.Topic) {
 	}
 }
 
-// Close ends every wait: the partitions are gone for whoever still asks.
+// Close ends every wait: the partitions are gone for whoever still asks. Nothing
+// is copied any more when it returns.
 func (m *Manager) Close() {
+	m.cancel()
+	m.work.Wait()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range m.table.all() {

@@ -63,7 +63,8 @@ type Partition struct {
 
 	mu struct {
 		sync.Mutex
-		isr isrState // in force while the role is Leader
+		isr    isrState   // in force while the role is Leader
+		change *isrChange // the change of the ISR that was asked for; nil: none
 	}
 	acks struct {
 		sync.Mutex
@@ -139,7 +140,11 @@ func (p *Partition) appendAndAdvance(req storage.AppendRequest, all bool, since 
 	if err != nil {
 		return info, err
 	}
-	p.advance(info.LastOffset+1, len(req.Records))
+	from := info.FirstOffset
+	if info.Duplicate {
+		from = -1
+	}
+	p.advance(from, info.LastOffset+1, len(req.Records))
 	return info, nil
 }
 
@@ -164,9 +169,9 @@ func (p *Partition) underMin() bool {
 	return p.mu.isr.underMin()
 }
 
-// advance moves a leader's high watermark after the log has grown to leo, and
-// wakes who waits for it.
-func (p *Partition) advance(leo int64, bytes int) {
+// advance moves a leader's high watermark after the log has grown from an offset
+// (-1: it has not) to leo, and wakes who waits for it.
+func (p *Partition) advance(from, leo int64, bytes int) {
 	v := p.view.Load()
 	if v.Role != Leader {
 		return
@@ -180,11 +185,22 @@ func (p *Partition) advance(leo int64, bytes int) {
 	}
 	now := p.m.o.Now()
 	p.mu.Lock()
+	if from >= 0 {
+		p.mu.isr.appended(from)
+	}
 	to := p.mu.isr.highWatermark(p.log.EndOffset(), p.hw.Load(), now, p.m.o.LagTime())
 	p.mu.Unlock()
+	if bytes > 0 {
+		p.tellAppended(bytes)
+	}
+	p.committed(to)
+}
+
+// committed moves a leader's high watermark to an offset, if that is further.
+func (p *Partition) committed(to int64) {
 	if p.raise(to) {
 		p.endAcks()
-		p.tell(Unknown)
+		p.tellCommitted()
 	}
 }
 
@@ -222,10 +238,17 @@ func (p *Partition) become(v *View) error {
 			return err
 		}
 		p.mu.Lock()
-		p.mu.isr.reset(p.m.o.BrokerID, v.Replicas, v.ISR, p.log.Config().MinInsyncReplicas, p.m.o.Now())
+		if isr := &p.mu.isr; old.Role == Leader {
+			isr.again(p.m.o.BrokerID, v.Replicas, v.ISR, p.log.Config().MinInsyncReplicas, end, p.m.o.Now())
+		} else {
+			isr.reset(p.m.o.BrokerID, v.Replicas, v.ISR, p.log.Config().MinInsyncReplicas, p.m.o.Now())
+		}
 		v.solo = p.mu.isr.solo()
 		p.mu.Unlock()
 	}
+	p.mu.Lock()
+	p.mu.change = nil
+	p.mu.Unlock()
 	if old.Role == Idle {
 		p.hw.Store(p.log.HighWatermark())
 	}
@@ -239,7 +262,7 @@ func (p *Partition) become(v *View) error {
 // changed wakes all waits after a change of role. It is called without p.role.
 func (p *Partition) changed() {
 	if v := p.view.Load(); v.Role == Leader {
-		p.advance(p.log.EndOffset(), 0)
+		p.advance(-1, p.log.EndOffset(), 0)
 	}
 	p.endAcks()
 	p.tell(Unknown)
@@ -251,6 +274,20 @@ func (p *Partition) end(role Role) {
 	p.role.Lock()
 	v := *p.view.Load()
 	v.Role = role
+	p.view.Store(&v)
+	p.role.Unlock()
+	p.changed()
+	p.m.roleChanged(p)
+}
+
+// stop makes a replica that the controller has stopped, and not deleted, follow
+// nobody until it says something new. Callers hold Manager.mu.
+func (p *Partition) stop() {
+	p.role.Lock()
+	v := *p.view.Load()
+	if v.Role == Leader || v.Role == Follower {
+		v.Role, v.LeaderID = Follower, -1
+	}
 	p.view.Store(&v)
 	p.role.Unlock()
 	p.changed()

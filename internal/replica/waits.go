@@ -118,6 +118,7 @@ const Unknown = -1
 // none. Its owner serializes the calls on it.
 type Subscription struct {
 	Owner      Subscriber
+	Follower   bool // may read beyond the high watermark; set before Subscribe
 	p          *Partition
 	next, prev *Subscription
 }
@@ -159,15 +160,32 @@ func (s *Subscription) Unsubscribe() {
 	p.subs.n.Add(-1)
 }
 
-// tell wakes the subscribers.
-func (p *Partition) tell(bytes int) {
+// tell tells all subscribers.
+func (p *Partition) tell(bytes int) { p.tellEach(bytes, bytes) }
+
+// tellAppended tells the followers that there is more to copy.
+func (p *Partition) tellAppended(bytes int) { p.tellEach(nothing, bytes) }
+
+// tellCommitted tells that the high watermark has moved: consumers have more to
+// read; followers learn it with their next answer.
+func (p *Partition) tellCommitted() { p.tellEach(Unknown, 0) }
+
+const nothing = -2 // is not told
+
+func (p *Partition) tellEach(consumers, followers int) {
 	if p.subs.n.Load() == 0 {
 		return
 	}
 	p.subs.Lock()
 	defer p.subs.Unlock()
 	for s := p.subs.first; s != nil; s = s.next {
-		s.Owner.Changed(s, bytes)
+		bytes := consumers
+		if s.Follower {
+			bytes = followers
+		}
+		if bytes != nothing {
+			s.Owner.Changed(s, bytes)
+		}
 	}
 }
 

@@ -1,0 +1,122 @@
+package replica
+
+import (
+	"errors"
+	"fmt"
+
+	"barnabas/internal/record"
+	"barnabas/internal/storage"
+)
+
+var (
+	// errNotFollowing: the partition is not followed under this epoch any more.
+	errNotFollowing = errors.New("the partition is not followed in this leader epoch")
+	// errMoved: the log does not end where the fetch began.
+	errMoved = errors.New("the log has another end than the fetch was for")
+)
+
+// following runs f while this broker follows in that leader epoch: a change of
+// role waits for it (invariant 3).
+func (p *Partition) following(epoch int32, f func(*storage.Log) error) error {
+	p.role.RLock()
+	defer p.role.RUnlock()
+	if v := p.view.Load(); v.Role != Follower || v.LeaderEpoch != epoch {
+		return errNotFollowing
+	}
+	return f(p.log)
+}
+
+// copied is what a leader sent for one partition.
+type copied struct {
+	offset             int64 // that was asked for
+	set                []byte
+	hw, start          int64 // the leader's
+	divergingEpoch     int32 // -1: not diverging
+	divergingEndOffset int64
+}
+
+// place is where a follower's log ends.
+type place struct {
+	end   int64
+	epoch int32 // the latest, -1: none
+}
+
+func placeOf(log *storage.Log) place { return place{log.EndOffset(), log.LatestEpoch()} }
+
+// take appends what the leader sent, and follows its high watermark and start
+// (ReplicaFetcherThread.processPartitionData).
+func (p *Partition) take(epoch int32, d *copied) (at place, err error) {
+	set, err := wholeBatches(d.set)
+	if err != nil {
+		return at, err
+	}
+	err = p.following(epoch, func(log *storage.Log) error {
+		if end := log.EndOffset(); end != d.offset {
+			at = placeOf(log)
+			return fmt.Errorf("%w: %d, not %d", errMoved, end, d.offset)
+		}
+		if len(set) > 0 {
+			if _, err := log.AppendFollower(set); err != nil {
+				return err
+			}
+		}
+		at = placeOf(log)
+		p.follow(log, min(d.hw, at.end))
+		if d.start > log.StartOffset() {
+			return log.RaiseStartOffset(d.start)
+		}
+		return nil
+	})
+	return at, err
+}
+
+// follow sets a follower's high watermark, which may go back.
+func (p *Partition) follow(log *storage.Log, hw int64) {
+	if hw >= 0 && p.hw.Swap(hw) != hw {
+		log.SetHighWatermark(hw)
+		p.tellCommitted()
+	}
+}
+
+// wholeBatches leaves out the piece of a batch that may end an answer.
+func wholeBatches(set []byte) ([]byte, error) {
+	s := record.Split(set)
+	for s.Next() {
+	}
+	if err := s.Err(); err != nil && !errors.Is(err, record.ErrTorn) {
+		return nil, err
+	}
+	return set[:s.Whole()], nil
+}
+
+// cutTo drops what the leader does not have.
+func (p *Partition) cutTo(epoch int32, target int64) (at place, err error) {
+	err = p.following(epoch, func(log *storage.Log) error {
+		if end := log.EndOffset(); target < end {
+			p.m.o.Logger.Info("truncating to what the leader has", "partition", p.TopicPartition.String(),
+				"end", end, "to", target, "high watermark", p.hw.Load(), "epoch", epoch)
+			if err := log.TruncateTo(target); err != nil {
+				return err
+			}
+		}
+		at = placeOf(log)
+		p.follow(log, min(p.hw.Load(), at.end))
+		return nil
+	})
+	return at, err
+}
+
+// restart drops everything: the leader begins beyond the end of this log.
+func (p *Partition) restart(epoch int32, start int64) (at place, err error) {
+	err = p.following(epoch, func(log *storage.Log) error {
+		p.m.o.Logger.Warn("the leader begins beyond the end of this log; starting anew there", "partition", p.TopicPartition.String(),
+			"end", log.EndOffset(), "leader's start", start)
+		if err := log.TruncateFullyAndStartAt(start); err != nil {
+			return err
+		}
+		at = placeOf(log)
+		p.follow(log, start)
+		return nil
+	})
+	return at, err
+}

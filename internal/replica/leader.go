@@ -1,0 +1,71 @@
+package replica
+
+import (
+	"slices"
+
+	"barnabas/internal/wire"
+)
+
+// FollowerFetch is where a follower stands, as its Fetch request tells.
+type FollowerFetch struct {
+	Replica     int32
+	BrokerEpoch int64 // -1: not told
+	Offset      int64 // its end
+	LogStart    int64
+	LeaderEpoch int32 // that the follower knows; -1: not told
+	Asker       Asker // its session; nil: none
+}
+
+// Follows judges whether a broker may copy this partition: the code for one
+// that is no replica as far as this leader knows, which may have heard less
+// than the follower (Partition.followerReplicaOrThrow).
+func (p *Partition) Follows(f *FollowerFetch) wire.Code {
+	if slices.Contains(p.view.Load().Replicas, f.Replica) && f.Replica != p.m.o.BrokerID {
+		return wire.None
+	}
+	if f.LeaderEpoch >= 0 {
+		return wire.UnknownLeaderEpoch
+	}
+	return wire.NotLeaderOrFollower
+}
+
+// Fetched notes where a follower stands, while this leader's end was leo: the
+// high watermark may move, and the follower may join the ISR.
+func (p *Partition) Fetched(f *FollowerFetch, leo int64) {
+	v := p.view.Load()
+	if v.Role != Leader || f.LeaderEpoch >= 0 && f.LeaderEpoch != v.LeaderEpoch {
+		return
+	}
+	now := p.m.o.Now()
+	p.mu.Lock()
+	if p.view.Load().LeaderEpoch != v.LeaderEpoch || !p.mu.isr.fetched(f.Replica, f.Offset, f.LogStart, leo, now) {
+		p.mu.Unlock()
+		return
+	}
+	p.mu.isr.asks(f.Replica, f.Asker, f.BrokerEpoch)
+	hw := p.hw.Load()
+	to := p.mu.isr.highWatermark(p.log.EndOffset(), hw, now, p.m.o.LagTime())
+	change := p.expandLocked(v, max(hw, to))
+	p.mu.Unlock()
+	p.committed(to)
+	p.m.submit(change)
+}
+
+// LowWatermark returns the least log start offset of the leader and the live
+// followers, for DeleteRecords; false while a live follower has not told its.
+func (p *Partition) LowWatermark(alive func(int32) bool) (int64, bool) {
+	low := p.log.StartOffset()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.mu.isr.followers {
+		f := &p.mu.isr.followers[i]
+		if alive != nil && !alive(f.id) {
+			continue
+		}
+		if f.start < 0 {
+			return -1, false
+		}
+		low = min(low, f.start)
+	}
+	return low, true
+}
