@@ -194,8 +194,8 @@ func (p *producing) append(d *produced, name []byte, t *replica.Topic, index int
 	switch {
 	case err != nil:
 		d.code = record.CodeOf(err)
-		if d.invalid = rejectedRecords(err); d.invalid != nil {
-			d.info.LogStartOffset = log.StartOffset()
+		if d.invalid = rejectedRecords(err); d.invalid != nil || d.code == wire.InvalidRecord && oneBatch(records) {
+			d.info.LogStartOffset = log.StartOffset() // what Kafka finds out in the log, not in the request
 		}
 		return
 	case checked.Transactional:
@@ -221,6 +221,12 @@ func rejectedRecords(err error) *record.Error {
 		return e
 	}
 	return nil
+}
+
+// oneBatch tells whether a set is exactly one batch of format v2.
+func oneBatch(set []byte) bool {
+	n, err := record.EntrySize(set)
+	return err == nil && n > 0 && n == len(set) && record.Batch(set).Magic() == 2
 }
 
 // startToldWith tells whether Kafka gives the log start offset with an error of
