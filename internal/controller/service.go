@@ -128,7 +128,8 @@ func partitionErrors(list []core.PartitionRefusal) []PartitionError {
 // know of the topic is a matter of their metadata. TOPIC_ALREADY_EXISTS is
 // answered from the znode, not from a cache.
 //
-// A broker that is not the active controller writes the configuration and the
+// If the term ends meanwhile the error is NOT_CONTROLLER, and the topics may
+// have been made. A broker that is not the active controller writes the configuration and the
 // topic node alone, as Kafka does for automatic creation; the CreateTopics API
 // must check IsActive first.
 func (c *Controller) CreateTopics(ctx context.Context, topics []NewTopic) []error {
@@ -140,9 +141,6 @@ func (c *Controller) CreateTopics(ctx context.Context, topics []NewTopic) []erro
 		wanted[i] = core.NewTopic(t)
 	}
 	list, err := call[[]core.Refusal](ctx, c, core.CreateTopics{Topics: wanted})
-	if errors.Is(err, wire.NotController) {
-		return c.createNodes(ctx, topics) // the term ended before anything was written
-	}
 	return refusals(list, len(topics), err)
 }
 

@@ -28,7 +28,8 @@ type batch struct{ units []int }
 
 // write carries out units. A transaction that fails is done again without the
 // unit that made it fail; if it then fails once more, unit by unit, so that what
-// follows meets what would have been there. moved tells that the check failed.
+// follows meets what would have been there. A later unit may therefore be done
+// before an earlier one, unless it needs it. moved tells that the check failed.
 // Transactions without an answer are done again on the next connection; what
 // was carried out twice then fails, which the core understands.
 func (w *writer) write(ctx context.Context, units []core.Unit) (results []core.UnitResult, moved bool, err error) {

@@ -215,12 +215,14 @@ func fenced(w *world) {
 	b := w.broker(1)
 	w.active(1)
 	w.set(znode.ControllerEpochPath, "7")
-	errs := b.ctl.CreateTopics(w.ctx(), []controller.NewTopic{{Name: "t", Assignment: [][]int32{{1}}}})
-	// The term ended; the creation went on without the controller's fence.
-	if errs[0] != nil && !errors.Is(errs[0], wire.NotController) {
-		w.t.Errorf("creation: %v", errs)
+	topic := []controller.NewTopic{{Name: "t", Assignment: [][]int32{{1}}}}
+	if err := b.ctl.CreateTopics(w.ctx(), topic)[0]; !errors.Is(err, wire.NotController) {
+		w.t.Errorf("creation in the old term: %v", err)
 	}
 	w.active(8)
+	if err := b.ctl.CreateTopics(w.ctx(), topic)[0]; err != nil {
+		w.t.Errorf("creation in the new term: %v", err)
+	}
 	w.knows("t", 1, b)
 	if got := w.get(znode.StatePath("t", 0)); !strings.Contains(got, `"controller_epoch":8`) {
 		w.t.Errorf("state: %s", got)
