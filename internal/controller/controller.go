@@ -276,7 +276,6 @@ func (c *Controller) beginTerm(epoch, epochVersion int32) {
 	c.term = newTerm(c, epochVersion)
 	c.activeID.Store(c.opts.BrokerID)
 	c.epoch.Store(epoch)
-	c.opts.OnActive(true)
 	c.step(core.Elected{Epoch: epoch})
 }
 
@@ -305,5 +304,4 @@ func (c *Controller) resigned(reason string) {
 		c.term.end()
 		c.term = nil
 	}
-	c.opts.OnActive(false)
 }

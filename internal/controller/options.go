@@ -61,7 +61,6 @@ type Options struct {
 	NewTopicID             func() wire.UUID    // optional: wire.NewUUID
 	Logger                 *slog.Logger        // optional
 	MaxOps, MaxBytes       int                 // optional: bounds of one transaction, 400 and 512 KiB
-	OnActive               func(active bool)   // optional: called from the controller's goroutine; must not block
 }
 
 func (o *Options) fill() {
@@ -79,8 +78,5 @@ func (o *Options) fill() {
 	}
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = 512 << 10
-	}
-	if o.OnActive == nil {
-		o.OnActive = func(bool) {}
 	}
 }
