@@ -7,7 +7,7 @@ import (
 
 const (
 	smallestClass = 9  // 512 bytes
-	largestClass  = 20 // 1 MiB; larger buffers are left to the collector
+	largestClass  = 24 // 16 MiB; larger buffers are left to the collector
 )
 
 // buffer is memory for a frame or a piece of an answer.
@@ -18,9 +18,19 @@ type buffer struct {
 
 var pools [largestClass + 1]sync.Pool
 
+// bufferSize returns how large the buffer for n bytes is.
+func bufferSize(n int) int {
+	if class := classOf(n); class <= largestClass {
+		return 1 << class
+	}
+	return n
+}
+
+func classOf(n int) int { return max(smallestClass, bits.Len(uint(max(n, 1)-1))) }
+
 // getBuffer returns a buffer of at least n bytes.
 func getBuffer(n int) *buffer {
-	class := max(smallestClass, bits.Len(uint(max(n, 1)-1)))
+	class := classOf(n)
 	if class > largestClass {
 		return &buffer{make([]byte, n), -1}
 	}

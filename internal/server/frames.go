@@ -193,7 +193,7 @@ func (in *frameReader) grow(f *frame, n int) bool {
 	if f.buf != nil {
 		had = len(f.buf.b)
 	}
-	if !in.c.s.budget.take(&f.claim, int64(n-had), in.c.s.stop) {
+	if !in.c.s.budget.take(&f.claim, int64(bufferSize(n)-had), in.c.s.stop) {
 		return false
 	}
 	bigger := getBuffer(n)
