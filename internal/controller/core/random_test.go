@@ -38,7 +38,6 @@ func TestRandomOrders(t *testing.T) {
 type chaos struct {
 	*world
 	*rand.Rand
-	topics int
 }
 
 func runRandom(t *testing.T, seed uint64) {

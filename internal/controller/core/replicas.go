@@ -18,21 +18,6 @@ func (m *Machine) valid(replicas []replica, to replicaState) []replica {
 	})
 }
 
-// replicasNew begins replicas that a creation or a reassignment brings.
-func (m *Machine) replicasNew(replicas []replica) {
-	for _, r := range m.valid(replicas, replicaNew) {
-		if r.led {
-			if r.lead.Leader == r.broker {
-				m.warnf("replica %d of %s cannot be new: it is the leader", r.broker, r.partition)
-				continue
-			}
-			m.tellLeaders([]int32{r.broker}, r.partition, true)
-		}
-		r.replicaStates[r.broker] = replicaNew
-	}
-	m.flush()
-}
-
 // replicasOnline tells replicas of live brokers their leaders.
 func (m *Machine) replicasOnline(replicas []replica) {
 	m.markOnline(replicas)
