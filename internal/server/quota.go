@@ -29,12 +29,6 @@ func newQuota(l Limits) *quota {
 	return q
 }
 
-func (q *quota) limits() Limits {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.mu.limits
-}
-
 func (q *quota) set(l Limits) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
