@@ -85,7 +85,6 @@ func (b *Broker) build(context.Context) error {
 		AutoRebalanceEnable:    c.Bool("auto.leader.rebalance.enable"),
 		ImbalancePercentage:    c.Int("leader.imbalance.per.broker.percentage"),
 		ImbalanceCheckInterval: c.Duration("leader.imbalance.check.interval.seconds"),
-		SetACL:                 c.Bool("zookeeper.set.acl"),
 		Logger:                 b.log.With("part", "controller"),
 	})
 	b.onClose("way to the controller", func() error { b.link.Close(); return nil })

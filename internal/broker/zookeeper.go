@@ -21,6 +21,9 @@ const absentEvery = 10 * time.Second
 // makes the paths that every broker makes.
 func (b *Broker) connect(ctx context.Context) error {
 	c := b.config.Load()
+	if c.Bool("zookeeper.set.acl") { // Kafka too refuses it without an identity
+		return errors.New("zookeeper.set.acl=true needs SASL or TLS towards ZooKeeper, which is not supported yet; set it to false")
+	}
 	if err := b.closeLastSession(ctx, c); err != nil {
 		return err
 	}
