@@ -35,6 +35,9 @@ func Dial(t testing.TB, addr string) *Conn {
 	return &Conn{t: t, c: c, next: 1}
 }
 
+// Close ends the connection.
+func (c *Conn) Close() { c.c.Close() }
+
 // Send writes bytes as they are.
 func (c *Conn) Send(b []byte) {
 	c.t.Helper()

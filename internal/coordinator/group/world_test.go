@@ -1,0 +1,215 @@
+package group
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"barnabas/internal/coordinator"
+	"barnabas/internal/wire"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// world runs one machine by hand: a clock, the log, the timers, and a trace of
+// all effects. Everything is committed at once.
+type world struct {
+	m      *Machine
+	c      Config
+	now    time.Time
+	log    []coordinator.Record
+	timers map[coordinator.Timer]time.Time
+	out    coordinator.Effects
+	trace  strings.Builder
+}
+
+func newWorld() *world {
+	c := testConfig()
+	w := &world{c: c, m: New(c), now: time.UnixMilli(0), timers: map[coordinator.Timer]time.Time{}}
+	w.step(func() { w.m.Loaded(w.now, &w.out) })
+	w.trace.Reset()
+	return w
+}
+
+// client is a Caller by name.
+type client string
+
+func (client) Answer(any)     {}
+func (client) Fail(wire.Code) {}
+
+// step runs one event and traces its effects.
+func (w *world) step(event func()) {
+	w.out.Reset()
+	event()
+	for _, t := range w.out.Timers {
+		if t.At.IsZero() {
+			delete(w.timers, t.Timer)
+		} else {
+			w.timers[t.Timer] = t.At
+		}
+	}
+	for _, r := range w.out.Records {
+		w.log = append(w.log, r)
+		if err := w.m.Replay(coordinator.Entry{Position: int64(len(w.log)), Record: r}); err != nil {
+			fmt.Fprintf(&w.trace, "replay: %v\n", err)
+		}
+		fmt.Fprintf(&w.trace, "log %s\n", showRecord(r))
+	}
+	for _, r := range w.out.Replies {
+		fmt.Fprintf(&w.trace, "%v <- %s\n", r.To, showReply(r.Response))
+	}
+}
+
+// pass lets time go by, from timer to timer.
+func (w *world) pass(d time.Duration) {
+	until := w.now.Add(d)
+	for {
+		var due []coordinator.Timer
+		for t, at := range w.timers {
+			if !at.After(until) {
+				due = append(due, t)
+			}
+		}
+		if len(due) == 0 {
+			w.now = until
+			return
+		}
+		slices.SortFunc(due, func(a, b coordinator.Timer) int {
+			return cmp.Or(w.timers[a].Compare(w.timers[b]), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.A+a.B, b.A+b.B))
+		})
+		t := due[0]
+		w.now = w.timers[t]
+		delete(w.timers, t)
+		before := w.trace.Len()
+		w.step(func() { w.m.Expired(t, w.now, &w.out) })
+		if w.trace.Len() > before {
+			text := w.trace.String()
+			w.trace.Reset()
+			fmt.Fprintf(&w.trace, "%sat %v:\n%s", text[:before], w.now.Sub(time.UnixMilli(0)), text[before:])
+		}
+	}
+}
+
+// restart loads the log into a new machine.
+func (w *world) restart() {
+	w.m = New(w.c)
+	w.timers = map[coordinator.Timer]time.Time{}
+	for i, r := range w.log {
+		if err := w.m.Replay(coordinator.Entry{Position: int64(i + 1), Record: r}); err != nil {
+			fmt.Fprintf(&w.trace, "replay: %v\n", err)
+		}
+	}
+	w.step(func() { w.m.Loaded(w.now, &w.out) })
+}
+
+func showRecord(r coordinator.Record) string {
+	k, err := decodeKey(r.Key)
+	if err != nil {
+		return err.Error()
+	}
+	name := k.group
+	if k.offset {
+		name = fmt.Sprintf("%s %s-%d", k.group, k.topic, k.index)
+	}
+	switch {
+	case r.Value == nil:
+		return name + " deleted"
+	case k.offset:
+		o, _ := decodeOffset(r.Value)
+		return fmt.Sprintf("%s = %d%q", name, o.offset, o.metadata)
+	}
+	s, _ := decodeGroup(r.Value)
+	text := fmt.Sprintf("%s generation=%d protocol=%q leader=%q", name, s.generation, s.protocol, s.leader)
+	for _, m := range s.members {
+		text += fmt.Sprintf(" %s=%q", m.id, m.assignment)
+	}
+	return text
+}
+
+func code(c int16) string {
+	if c == 0 {
+		return "ok"
+	}
+	return wire.Code(c).String()
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func showReply(response any) string {
+	switch r := response.(type) {
+	case *kmsg.JoinGroupResponse:
+		if r.ErrorCode != 0 {
+			return fmt.Sprintf("join %s member=%q", code(r.ErrorCode), r.MemberID)
+		}
+		text := fmt.Sprintf("join member=%s generation=%d protocol=%s leader=%s", r.MemberID, r.Generation, deref(r.Protocol), r.LeaderID)
+		if r.SkipAssignment {
+			text += " skip"
+		}
+		if len(r.Members) > 0 {
+			text += " members:"
+		}
+		for _, m := range r.Members {
+			text += " " + m.MemberID
+		}
+		return text
+	case *kmsg.SyncGroupResponse:
+		return fmt.Sprintf("sync %s %q", code(r.ErrorCode), r.MemberAssignment)
+	case *kmsg.HeartbeatResponse:
+		return "heartbeat " + code(r.ErrorCode)
+	case *kmsg.LeaveGroupResponse:
+		text := "leave " + code(r.ErrorCode)
+		for _, m := range r.Members {
+			text += fmt.Sprintf(" %s%s:%s", m.MemberID, deref(m.InstanceID), code(m.ErrorCode))
+		}
+		return text
+	case *Commit:
+		text := "commit"
+		for _, o := range r.Offsets {
+			text += fmt.Sprintf(" %s-%d:%s", o.Topic, o.Partition, code(int16(o.Code)))
+		}
+		return text
+	case *kmsg.OffsetFetchResponseGroup:
+		text := "offsets"
+		for _, t := range r.Topics {
+			for _, p := range t.Partitions {
+				text += fmt.Sprintf(" %s-%d=%d%q", t.Topic, p.Partition, p.Offset, deref(p.Metadata))
+				if p.ErrorCode != 0 {
+					text += ":" + code(p.ErrorCode)
+				}
+			}
+		}
+		return text
+	case *kmsg.OffsetDeleteResponse:
+		text := "delete offsets " + code(r.ErrorCode)
+		for _, t := range r.Topics {
+			for _, p := range t.Partitions {
+				text += fmt.Sprintf(" %s-%d:%s", t.Topic, p.Partition, code(p.ErrorCode))
+			}
+		}
+		return text
+	case *kmsg.DescribeGroupsResponseGroup:
+		text := fmt.Sprintf("%s %s type=%q protocol=%q", r.Group, r.State, r.ProtocolType, r.Protocol)
+		for _, m := range r.Members {
+			text += fmt.Sprintf(" %s(%s %s)=%q", m.MemberID, m.ClientID, m.ClientHost, bytes.ToValidUTF8(m.MemberAssignment, []byte("?")))
+		}
+		return text
+	case []kmsg.ListGroupsResponseGroup:
+		text := "groups"
+		for _, g := range r {
+			text += fmt.Sprintf(" %s/%s/%s/%s", g.Group, g.ProtocolType, g.GroupState, g.GroupType)
+		}
+		return text
+	case wire.Code:
+		return "delete " + code(int16(r))
+	default:
+		return fmt.Sprintf("%v", response)
+	}
+}

@@ -1,0 +1,284 @@
+package groups
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"barnabas/internal/record"
+	"barnabas/test/raw"
+	"barnabas/test/real"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// joinRequest is a consumer's.
+func joinRequest(version int16, group, member string, session, rebalance int32, protocols ...string) *kmsg.JoinGroupRequest {
+	r := kmsg.NewPtrJoinGroupRequest()
+	r.Version, r.Group, r.MemberID, r.ProtocolType = version, group, member, "consumer"
+	r.SessionTimeoutMillis, r.RebalanceTimeoutMillis = session, rebalance
+	metadata := kmsg.NewConsumerMemberMetadata()
+	metadata.Topics = []string{"t"}
+	for _, p := range protocols {
+		r.Protocols = append(r.Protocols, kmsg.JoinGroupRequestProtocol{Name: p, Metadata: metadata.AppendTo(nil)})
+	}
+	return r
+}
+
+func syncRequest(group, member string, generation int32) *kmsg.SyncGroupRequest {
+	r := kmsg.NewPtrSyncGroupRequest()
+	r.Version, r.Group, r.MemberID, r.Generation = 3, group, member, generation
+	r.GroupAssignment = []kmsg.SyncGroupRequestGroupAssignment{{MemberID: member, MemberAssignment: []byte("all")}}
+	return r
+}
+
+func heartbeat(c *raw.Conn, group, member string, generation int32) int16 {
+	r := kmsg.NewPtrHeartbeatRequest()
+	r.Version, r.Group, r.MemberID, r.Generation = 3, group, member, generation
+	return raw.Do[*kmsg.HeartbeatResponse](c, r).ErrorCode
+}
+
+// TestBadJoins is case 13 of public reports.
+func TestBadJoins(t *testing.T) {
+	onBoth(t, func(t *testing.T, addr string) {
+		coordinated(t, addr, "g13")
+		c := raw.Dial(t, addr)
+		join := func(r *kmsg.JoinGroupRequest) *kmsg.JoinGroupResponse { return raw.Do[*kmsg.JoinGroupResponse](c, r) }
+		want := func(what string, r *kmsg.JoinGroupResponse, code int16) {
+			t.Helper()
+			if r.ErrorCode != code {
+				t.Errorf("%s: error %d, want %d", what, r.ErrorCode, code)
+			}
+		}
+		first := join(joinRequest(4, "g13", "", 10000, 10000, "range"))
+		want("v4 without an id", first, 79)
+		if first.Generation != -1 || !strings.HasPrefix(first.MemberID, "raw-") || len(first.MemberID) != len("raw-")+36 {
+			t.Errorf("v4 without an id: %+v", first)
+		}
+		second := join(joinRequest(4, "g13", first.MemberID, 10000, 10000, "range"))
+		want("again with the id", second, 0)
+		if second.Generation != 1 || second.LeaderID != first.MemberID || len(second.Members) != 1 {
+			t.Errorf("again with the id: %+v", second)
+		}
+		third := join(joinRequest(3, "g13-old", "", 10000, 10000, "range"))
+		want("v3 without an id", third, 0)
+		want("session 1 ms", join(joinRequest(4, "g13", "", 1, 10000, "range")), 26)
+		want("session 31 min", join(joinRequest(4, "g13", "", 31*60000, 10000, "range")), 26)
+		want("unknown id", join(joinRequest(4, "g13", "nobody", 10000, 10000, "range")), 25)
+		want("empty group", join(joinRequest(4, "", "", 10000, 10000, "range")), 24)
+		want("no protocols", join(joinRequest(4, "g13", first.MemberID, 10000, 10000)), 23)
+		connect := joinRequest(4, "g13", first.MemberID, 10000, 10000, "range")
+		connect.ProtocolType = "connect"
+		want("another protocol type", join(connect), 23)
+		want("disjoint protocols", join(joinRequest(4, "g13", first.MemberID, 10000, 10000, "sticky")), 23)
+	})
+}
+
+// TestPendingMemberDoesNotHoldARebalance: an id that was given out and never
+// used counts until its session would have ended.
+func TestPendingMemberDoesNotHoldARebalance(t *testing.T) {
+	onBoth(t, func(t *testing.T, addr string) {
+		coordinated(t, addr, "gp")
+		c := raw.Dial(t, addr)
+		raw.Do[*kmsg.JoinGroupResponse](c, joinRequest(4, "gp", "", 6000, 60000, "range"))
+		began := time.Now()
+		a := raw.Do[*kmsg.JoinGroupResponse](c, joinRequest(3, "gp", "", 6000, 60000, "range"))
+		if a.ErrorCode != 0 || time.Since(began) > 3*time.Second {
+			t.Errorf("the first join of an empty group: error %d after %v", a.ErrorCode, time.Since(began))
+		}
+		raw.Do[*kmsg.JoinGroupResponse](c, joinRequest(4, "gp", "", 6000, 60000, "range"))
+		began = time.Now()
+		a = raw.Do[*kmsg.JoinGroupResponse](c, joinRequest(3, "gp", a.MemberID, 6000, 60000, "range", "sticky"))
+		if took := time.Since(began); a.ErrorCode != 0 || took < 5*time.Second || took > 9*time.Second {
+			t.Errorf("joining beside a pending member: error %d after %v, want 6 s", a.ErrorCode, took)
+		}
+	})
+}
+
+// stable makes a group with one member that is its leader.
+func stable(t *testing.T, c *raw.Conn, group string) string {
+	t.Helper()
+	r := raw.Do[*kmsg.JoinGroupResponse](c, joinRequest(3, group, "", 6000, 4000, "range"))
+	if r.ErrorCode != 0 || r.Generation != 1 {
+		t.Fatalf("join: %+v", r)
+	}
+	if s := raw.Do[*kmsg.SyncGroupResponse](c, syncRequest(group, r.MemberID, 1)); s.ErrorCode != 0 || string(s.MemberAssignment) != "all" {
+		t.Fatalf("sync: %+v", s)
+	}
+	return r.MemberID
+}
+
+// about tells whether d is 4 s, the rebalance timeout.
+func about(d time.Duration) bool { return d > 3500*time.Millisecond && d < 6500*time.Millisecond }
+
+// joinBeside has a second member join and returns its answer and how long that
+// took; meanwhile the first only heartbeats, which ends with its last error.
+func joinBeside(t *testing.T, addr, group string, beat func() int16) (answer *kmsg.JoinGroupResponse, took time.Duration, codes []int16) {
+	t.Helper()
+	b := raw.Dial(t, addr)
+	began := time.Now()
+	request := joinRequest(3, group, "", 6000, 4000, "range")
+	id := b.Write(request)
+	done := make(chan error, 1)
+	go func() {
+		r, err := b.Read(request, id, 30*time.Second)
+		took = time.Since(began)
+		if err == nil {
+			answer = r.(*kmsg.JoinGroupResponse)
+		}
+		done <- err
+	}()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return answer, took, append(codes, beat())
+		case <-tick.C:
+			codes = append(codes, beat())
+		}
+	}
+}
+
+// TestRebalancesEnd is case 14 of public reports.
+func TestRebalancesEnd(t *testing.T) {
+	onBoth(t, func(t *testing.T, addr string) {
+		t.Run("a member that only heartbeats", func(t *testing.T) {
+			coordinated(t, addr, "g14a")
+			c := raw.Dial(t, addr)
+			a := stable(t, c, "g14a")
+			b, took, codes := joinBeside(t, addr, "g14a", func() int16 { return heartbeat(c, "g14a", a, 1) })
+			if b.ErrorCode != 0 || b.Generation != 2 || b.LeaderID != b.MemberID || len(b.Members) != 1 || !about(took) {
+				t.Errorf("B: %+v after %v", b, took)
+			}
+			for i, code := range codes { // the first may come before B, the last but one after it
+				if last := i == len(codes)-1; last && code != 25 || code != 27 && !(code == 0 && i == 0) && !(code == 25 && i >= len(codes)-2) {
+					t.Errorf("heartbeat %d of %d: %d", i, len(codes), code)
+				}
+			}
+			r := commitRequest(6, "g14a", "t", 0, 1, "")
+			r.MemberID, r.Generation = a, 1
+			top := newTopic(t, addr, 1)
+			r.Topics[0].Topic = top
+			if code := commit(c, r); code != 25 {
+				t.Errorf("A's commit: %d, want 25", code)
+			}
+		})
+		t.Run("a leader that never syncs", func(t *testing.T) {
+			coordinated(t, addr, "g14b")
+			c := raw.Dial(t, addr)
+			a := raw.Do[*kmsg.JoinGroupResponse](c, joinRequest(3, "g14b", "", 6000, 4000, "range"))
+			began := time.Now()
+			var code int16
+			real.Until(t, 10*time.Second, "the leader to be thrown out", func() bool {
+				code = heartbeat(c, "g14b", a.MemberID, 1)
+				return code != 0
+			})
+			if code != 25 || !about(time.Since(began)) {
+				t.Errorf("heartbeat: %d after %v, want 25 after 4 s", code, time.Since(began))
+			}
+		})
+		t.Run("a member whose connection has closed", func(t *testing.T) {
+			coordinated(t, addr, "g14c")
+			c := raw.Dial(t, addr)
+			stable(t, c, "g14c")
+			c.Close()
+			other := raw.Dial(t, addr)
+			b, took, _ := joinBeside(t, addr, "g14c", func() int16 { return 0 })
+			if b.ErrorCode != 0 || b.Generation != 2 || !about(took) {
+				t.Errorf("B: %+v after %v", b, took)
+			}
+			l := kmsg.NewPtrLeaveGroupRequest()
+			l.Version, l.Group, l.MemberID = 1, "g14c", b.MemberID
+			if r := raw.Do[*kmsg.LeaveGroupResponse](other, l); r.ErrorCode != 0 {
+				t.Errorf("leave: %d", r.ErrorCode)
+			}
+			if g := describe(t, addr, "g14c"); g.State != "Empty" {
+				t.Errorf("state %s", g.State)
+			}
+		})
+	})
+}
+
+func commitRequest(version int16, group, topic string, partition int32, offset int64, metadata string) *kmsg.OffsetCommitRequest {
+	r := kmsg.NewPtrOffsetCommitRequest()
+	r.Version, r.Group, r.Generation, r.RetentionTimeMillis = version, group, -1, -1
+	p := kmsg.NewOffsetCommitRequestTopicPartition()
+	p.Partition, p.Offset, p.Timestamp, p.LeaderEpoch, p.Metadata = partition, offset, -1, -1, &metadata
+	top := kmsg.NewOffsetCommitRequestTopic()
+	top.Topic, top.Partitions = topic, append(top.Partitions, p)
+	r.Topics = append(r.Topics, top)
+	return r
+}
+
+func commit(c *raw.Conn, r *kmsg.OffsetCommitRequest) int16 {
+	return raw.Do[*kmsg.OffsetCommitResponse](c, r).Topics[0].Partitions[0].ErrorCode
+}
+
+// TestBytesOfCommits is case 15 of public reports: monitoring tools parse the
+// topic themselves.
+func TestBytesOfCommits(t *testing.T) {
+	onBoth(t, func(t *testing.T, addr string) {
+		coordinated(t, addr, "gr5")
+		topic := newTopic(t, addr, 1)
+		c := raw.Dial(t, addr)
+		if code := commit(c, commitRequest(6, "gr5", topic, 0, 42, "md")); code != 0 {
+			t.Fatalf("commit: %d", code)
+		}
+		kept := commitRequest(3, "gr5", topic, 0, 43, "md")
+		kept.RetentionTimeMillis = 1000000
+		if code := commit(c, kept); code != 0 {
+			t.Fatalf("commit with a retention: %d", code)
+		}
+		d := kmsg.NewPtrDeleteGroupsRequest()
+		d.Version, d.Groups = 1, []string{"gr5"}
+		if r := raw.Do[*kmsg.DeleteGroupsResponse](c, d); r.Groups[0].ErrorCode != 0 {
+			t.Fatalf("delete: %d", r.Groups[0].ErrorCode)
+		}
+		var got []string
+		for _, r := range offsetsOf(t, c, 102570%50) {
+			value := fmt.Sprintf("%x", r.Value)
+			if len(r.Value) > 16 {
+				value = value[:len(value)-16] // the time
+			}
+			if bytes.HasPrefix(r.Value, []byte{0, 1}) {
+				value = value[:len(value)-16]
+			}
+			got = append(got, fmt.Sprintf("%x %s", r.Key, value))
+		}
+		key := fmt.Sprintf("0001000367723500%02x%x00000000", len(topic), topic)
+		want := []string{key + " 0003000000000000002affffffff00026d64", key + " 0001000000000000002b00026d64", key + " "}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("records %v, want %v", got, want)
+		}
+	}, "offsets.topic.num.partitions=50")
+}
+
+// offsetsOf reads a partition of __consumer_offsets.
+func offsetsOf(t *testing.T, c *raw.Conn, partition int32) (all []record.Record) {
+	t.Helper()
+	r := kmsg.NewPtrFetchRequest()
+	r.Version, r.ReplicaID, r.MaxWaitMillis, r.MinBytes, r.MaxBytes, r.SessionEpoch = 11, -1, 500, 1, 50<<20, -1
+	p := kmsg.NewFetchRequestTopicPartition()
+	p.Partition, p.PartitionMaxBytes, p.CurrentLeaderEpoch = partition, 50<<20, -1
+	top := kmsg.NewFetchRequestTopic()
+	top.Topic, top.Partitions = "__consumer_offsets", append(top.Partitions, p)
+	r.Topics = append(r.Topics, top)
+	answer := raw.Do[*kmsg.FetchResponse](c, r).Topics[0].Partitions[0]
+	if answer.ErrorCode != 0 {
+		t.Fatalf("fetch: %d", answer.ErrorCode)
+	}
+	err := record.Each(answer.RecordBatches, 0, func(_ record.Batch, r *record.Record) error {
+		all = append(all, record.Record{Offset: r.Offset, Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value)})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}

@@ -1,0 +1,120 @@
+package groups
+
+import (
+	"fmt"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"barnabas/test/raw"
+	"barnabas/test/real"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// consumerGroups is kafka-consumer-groups of a release.
+func consumerGroups(t *testing.T, version, addr string, args ...string) *exec.Cmd {
+	class := "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+	if version < "3" {
+		class = "kafka.admin.ConsumerGroupCommand"
+	}
+	return real.Java(t, version, class, append([]string{"--bootstrap-server", addr}, args...)...)
+}
+
+var (
+	uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	port = regexp.MustCompile(`127\.0\.0\.1:[0-9]+`)
+)
+
+// plain makes the output of a tool comparable: ids, ports and columns.
+func plain(s string) string {
+	var lines []string
+	for _, line := range strings.Split(s, "\n") {
+		line = strings.Join(strings.Fields(port.ReplaceAllString(uuid.ReplaceAllString(line, "UUID"), "ADDR")), " ")
+		if line != "" && !strings.Contains(line, "SLF4J") {
+			lines = append(lines, line)
+		}
+	}
+	slices.Sort(lines) // the order of partitions is not fixed
+	return strings.Join(lines, "\n")
+}
+
+// TestConsumerGroupCommand runs Kafka's tool through the same steps on both
+// brokers; its output is the same.
+func TestConsumerGroupCommand(t *testing.T) {
+	outputs := map[string][]string{}
+	var steps []string
+	onBoth(t, func(t *testing.T, addr string) {
+		broker := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
+		for _, version := range []string{"2.8.2", "4.1.0"} {
+			topic, other := "words-"+version, "other-"+version
+			createNamed(t, addr, topic, 3)
+			createNamed(t, addr, other, 1)
+			produce(t, addr, topic, 0, 30)
+			group := "g-" + version
+			coordinated(t, addr, group)
+			m := kcat(t, addr, group, topic)
+			settled(t, addr, group, topic, 1, 3)
+			real.Until(t, 30*time.Second, "all to be read", func() bool { return missing([]func() string{m.output}, 30) == 0 })
+			c := raw.Dial(t, addr)
+			run := func(args ...string) {
+				out, _, _ := real.Try(t, time.Minute, consumerGroups(t, version, addr, args...)) // some steps are refused
+				outputs[broker] = append(outputs[broker], plain(out))
+				steps = append(steps, version+" "+strings.Join(args, " "))
+			}
+			run("--list")
+			run("--describe", "--group", group, "--members", "--verbose")
+			run("--delete", "--group", group)
+			run("--delete-offsets", "--group", group, "--topic", topic)
+			m.leave()
+			real.Until(t, 30*time.Second, "the group to be empty", func() bool { return describe(t, addr, group).State == "Empty" })
+			for p := range int32(3) {
+				if code := commit(c, commitRequest(6, group, topic, p, 5, "")); code != 0 {
+					t.Fatalf("commit: %d", code)
+				}
+			}
+			if code := commit(c, commitRequest(6, group, other, 0, 0, "")); code != 0 {
+				t.Fatalf("commit: %d", code)
+			}
+			run("--describe", "--group", group)
+			run("--describe", "--group", group, "--state")
+			run("--describe", "--group", group, "--offsets")
+			run("--list", "--state")
+			run("--describe", "--all-groups", "--members")
+			for _, how := range [][]string{{"--to-earliest"}, {"--to-latest"}, {"--to-offset", "4"}, {"--shift-by", "-2"}, {"--by-duration", "PT10M"},
+				{"--to-datetime", "2020-01-01T00:00:00.000"}, {"--to-current"}} {
+				run(append([]string{"--reset-offsets", "--group", group, "--topic", topic, "--execute"}, how...)...)
+			}
+			run("--reset-offsets", "--group", group, "--all-topics", "--to-earliest", "--dry-run")
+			run("--delete-offsets", "--group", group, "--topic", other)
+			run("--describe", "--group", group)
+			run("--delete", "--group", group)
+			run("--describe", "--group", group)
+			run("--list")
+		}
+	})
+	ours, theirs := outputs["barnabas"], outputs["kafka-3.9.1"]
+	for i := range min(len(ours), len(theirs)) {
+		if ours[i] != theirs[i] {
+			t.Errorf("%s\nBarnabas:\n%s\nKafka:\n%s", steps[i], ours[i], theirs[i])
+		}
+	}
+	if len(ours) != len(theirs) || len(ours) == 0 {
+		t.Errorf("%d steps, and %d of Kafka", len(ours), len(theirs))
+	}
+}
+
+func createNamed(t *testing.T, addr, name string, partitions int32) {
+	t.Helper()
+	r := kmsg.NewPtrCreateTopicsRequest()
+	r.Version, r.TimeoutMillis = 5, 30000
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, partitions, 1
+	r.Topics = append(r.Topics, topic)
+	if code := raw.Do[*kmsg.CreateTopicsResponse](raw.Dial(t, addr), r).Topics[0].ErrorCode; code != 0 {
+		t.Fatal(fmt.Errorf("create %s: error %d", name, code))
+	}
+}
