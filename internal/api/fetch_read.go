@@ -85,6 +85,7 @@ func (f *fetching) find(p *fetchPartition) wire.Code {
 		return f.b.missing([]byte(topic), p.index)
 	}
 	if f.set.standing {
+		p.sub.Follower = f.replica >= 0
 		p.part.Subscribe(&p.sub)
 	}
 	return wire.None

@@ -271,8 +271,9 @@ func (s *fetchSession) update(f *fetching) {
 				s.index(p)
 			}
 			p.offset, p.maxBytes, p.leaderEpoch, p.fetchEpoch = now.offset, now.maxBytes, now.leaderEpoch, now.fetchEpoch
-			p.logStart, p.sub.Follower = now.logStart, f.replica >= 0
+			p.logStart = now.logStart
 			if p.part != nil && !p.sub.Subscribed() {
+				p.sub.Follower = f.replica >= 0 // read by the partition from then on
 				p.part.Subscribe(&p.sub)
 			}
 			s.set.mark(p)
