@@ -289,12 +289,18 @@ func (l *Log) timeEntryLocked(seg *segment) {
 	}
 }
 
-// openActiveLocked opens the active segment's file again after it was closed to
-// make room for others, without holding mu over it.
+// openActiveLocked makes the active segment's file at its first record, or opens
+// it again after it was closed to make room for others, without holding mu over
+// it.
 func (l *Log) openActiveLocked(seg *segment) (*FileRef, error) {
 	l.mu.busy = true
 	l.mu.Unlock()
-	ref, err := seg.file.acquire()
+	flag := os.O_RDWR
+	if seg.size.Load() == 0 {
+		flag |= os.O_CREATE
+		l.namesNew.Store(true)
+	}
+	ref, err := seg.file.acquireFlag(flag)
 	l.mu.Lock()
 	l.mu.busy = false
 	l.mu.idle.Broadcast()
@@ -415,21 +421,28 @@ func jitter(c *config.Topic) int64 {
 	return 0
 }
 
-// createSegment makes the files of an empty segment.
+// createSegment makes an empty segment with its file.
 func (l *Log) createSegment(base, now int64) (*segment, error) {
+	seg := l.emptySegment(base, now)
+	ref, err := seg.file.acquireFlag(os.O_RDWR | os.O_CREATE | os.O_TRUNC)
+	if err != nil {
+		return nil, fmt.Errorf("new segment: %w", err)
+	}
+	ref.release()
+	l.namesNew.Store(true)
+	return seg, nil
+}
+
+// emptySegment makes a segment whose file comes with its first record: most
+// partitions of a large cluster are idle.
+func (l *Log) emptySegment(base, now int64) *segment {
 	seg := newSegment(l.dir.cache, l.folder, base, now)
 	seg.offsets.fresh()
 	seg.times.fresh()
 	seg.txns.reset(false)
 	seg.knownMax.Store(true)
 	seg.active.Store(true)
-	ref, err := seg.file.acquireFlag(os.O_RDWR | os.O_CREATE | os.O_TRUNC)
-	if err != nil {
-		return nil, fmt.Errorf("new segment: %w", err)
-	}
-	defer ref.release()
-	l.foldersNew.Store(true)
-	return seg, nil
+	return seg
 }
 
 // publish replaces the list of segments that readers see.

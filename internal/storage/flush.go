@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"errors"
 	"path/filepath"
 	"time"
 
@@ -56,12 +55,15 @@ func (l *Log) syncHeld(rest func() error) (int64, error) {
 		}
 	}
 	l.mu.Unlock()
-	err := syncAll(dirty)
+	err := l.syncSegments(dirty)
 	if err == nil && rest != nil {
 		err = rest()
 	}
-	if err == nil && l.foldersNew.Swap(false) {
-		err = errors.Join(l.dir.fs.SyncDir(l.folder), l.dir.fs.SyncDir(l.dir.path))
+	if err == nil && l.namesNew.Swap(false) {
+		err = l.dir.syncDir(l.folder)
+	}
+	if err == nil && l.folderNew.Swap(false) {
+		err = l.dir.syncDir(l.dir.path)
 	}
 	if err != nil {
 		l.dir.fail(err)
@@ -71,9 +73,15 @@ func (l *Log) syncHeld(rest func() error) (int64, error) {
 	return end, nil
 }
 
-func syncAll(segs []*segment) error {
+func (l *Log) syncSegments(segs []*segment) error {
 	for _, s := range segs {
-		if err := s.sync(); err != nil {
+		ref, err := s.file.acquire()
+		if err != nil {
+			return err
+		}
+		err = l.dir.syncFile(ref.file)
+		ref.release()
+		if err != nil {
 			return err
 		}
 	}
@@ -103,7 +111,7 @@ func (l *Log) checkpointHeld(last bool) error {
 	end := l.tail.end.Load()
 	snapshots := l.mu.snapshots
 	l.mu.snapshots = nil
-	if last || len(l.mu.producers.byID) > 0 && end > l.recovery.Load() {
+	if last && end > segs[0].base || len(l.mu.producers.byID) > 0 && end > l.recovery.Load() {
 		snapshots = append(snapshots, pendingSnapshot{end, l.mu.producers.encode()})
 	}
 	l.unsynced.Store(0)
@@ -116,26 +124,29 @@ func (l *Log) checkpointHeld(last bool) error {
 	return nil
 }
 
-func (s *segment) sync() error {
-	ref, err := s.file.acquire()
-	if err != nil {
-		return err
-	}
-	defer ref.release()
-	return ref.file.Sync()
-}
-
 // writeRest writes and syncs indexes and epochs; snapshots have a checksum and
 // need no sync.
 func (l *Log) writeRest(segs []*segment, snapshots []pendingSnapshot) error {
-	fsys := l.dir.fs
 	swap := func(f func()) {
 		l.mu.Lock()
 		f()
 		l.mu.Unlock()
 	}
 	for _, s := range segs {
-		if err := errors.Join(s.offsets.flush(fsys, swap), s.times.flush(fsys, swap), s.txns.flush(fsys)); err != nil {
+		if s.size.Load() == 0 && len(segs) == 1 {
+			continue // its file may not have been made yet
+		}
+		made, err := s.offsets.flush(l.dir.syncFile, swap)
+		if err == nil && made {
+			l.namesNew.Store(true)
+		}
+		if err == nil {
+			_, err = s.times.flush(l.dir.syncFile, swap)
+		}
+		if err == nil {
+			err = s.txns.flush(l.dir)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -203,8 +214,12 @@ func (l *Log) saveEpochs(durable bool) error {
 		return nil
 	}
 	name := filepath.Join(l.folder, epochFile)
-	if err := vfs.WriteFileAtomic(l.dir.fs, name, data, 0o644, durable); err != nil {
+	durable = durable && !l.dir.bulk.Load()
+	if err := vfs.ReplaceFile(l.dir.fs, name, data, 0o644, durable); err != nil {
 		return err
+	}
+	if durable {
+		l.namesNew.Store(true) // the folder is synced next
 	}
 	l.epochs.markSaved(ticket, durable)
 	return nil

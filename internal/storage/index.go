@@ -218,7 +218,7 @@ func (x *index) adopt() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	x.state.Store(&indexState{inFile: n, known: true})
+	x.state.Store(&indexState{inFile: n, known: true, trim: size != int64(n*x.width), gen: x.state.Load().gen + 1})
 	return size%int64(x.width) == 0, nil
 }
 
@@ -238,31 +238,34 @@ func (x *index) keep(i int) {
 }
 
 // flush writes what is only in memory to the file, trims the file to its
-// entries, and syncs it. Maintenance only; appends may go on. swap publishes a state under
+// entries, and syncs it; written tells whether it did anything, such as making
+// the file. Maintenance only; appends may go on. swap publishes a state under
 // Log.mu.
-func (x *index) flush(fsys vfs.FS, swap func(func())) error {
+func (x *index) flush(sync func(vfs.File) error, swap func(func())) (written bool, err error) {
 	st := x.state.Load()
 	n := int(st.n.Load())
 	if !st.known || n == 0 && !st.trim {
-		return nil
+		return false, nil
 	}
 	ref, err := x.file.acquireFlag(os.O_RDWR | os.O_CREATE)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer ref.release()
 	if n > 0 {
 		if _, err := ref.file.WriteAt(st.buf[:n*x.width], int64(st.inFile*x.width)); err != nil {
-			return err
+			return false, err
 		}
 	}
 	inFile := st.inFile + n
-	if err := ref.file.Truncate(int64(inFile * x.width)); err != nil {
-		return err
+	if st.trim {
+		if err := ref.file.Truncate(int64(inFile * x.width)); err != nil {
+			return false, err
+		}
 	}
 	// A time entry that lost power took away could not be missed later.
-	if err := ref.file.Sync(); err != nil {
-		return err
+	if err := sync(ref.file); err != nil {
+		return false, err
 	}
 	swap(func() {
 		now := x.state.Load()
@@ -277,7 +280,7 @@ func (x *index) flush(fsys vfs.FS, swap func(func())) error {
 		}
 		x.state.Store(next)
 	})
-	return nil
+	return st.trim, nil
 }
 
 // extend adds entries to what the file holds; not with appends at the same time.

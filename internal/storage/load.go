@@ -235,11 +235,7 @@ func (l *Log) openSegments(f folder) ([]*segment, error) {
 	if len(segs) > 0 {
 		return segs, nil
 	}
-	s, err := l.createSegment(l.found.start, now)
-	if err != nil {
-		return nil, err
-	}
-	return []*segment{s}, nil
+	return []*segment{l.emptySegment(l.found.start, now)}, nil
 }
 
 // findEnd walks the batches behind the last index entry of the active segment
@@ -249,6 +245,9 @@ func (l *Log) findEnd(s *segment) (int64, error) {
 	start, ok, err := l.adoptUpTo(s, 1<<62)
 	if err != nil || !ok {
 		return -1, err
+	}
+	if s.size.Load() == 0 {
+		return s.base, nil
 	}
 	ref, err := s.file.acquire()
 	if err != nil {
@@ -289,6 +288,12 @@ func (l *Log) adoptUpTo(s *segment, offset int64) (start int64, ok bool, err err
 	s.maxTimestamp.Store(-1)
 	s.maxOffset.Store(-1)
 	s.lastTimeEntry, s.firstTimestamp, s.sinceIndex = -1, -1, 0
+	if s.size.Load() == 0 {
+		s.offsets.fresh()
+		s.times.fresh()
+		s.knownMax.Store(true)
+		return 0, true, nil
+	}
 	ok, err = s.adoptIndexes()
 	if err != nil || !ok {
 		return 0, false, err

@@ -41,7 +41,8 @@ type Log struct {
 	unsyncedAt  atomic.Int64 // ms of the first of them, 0: none
 	unflushed   atomic.Int64 // records appended since the last sync
 	queued      atomic.Bool  // waits for the directory's flusher
-	foldersNew  atomic.Bool  // names in the folder were not synced
+	namesNew    atomic.Bool  // names in the folder were not synced
+	folderNew   atomic.Bool  // nor was the folder's own
 	startRaised atomic.Bool  // DeleteRecords moved start above the first segment
 
 	// found is what the checkpoints of the last run said.
@@ -244,6 +245,9 @@ func (l *Log) SegmentTimes() ([]SegmentTime, error) {
 		}
 		info, err := l.dir.fs.Stat(s.path())
 		if errors.Is(err, fs.ErrNotExist) {
+			if s.size.Load() == 0 { // not made yet
+				times = append(times, SegmentTime{max(s.base, l.start.Load()), s.created})
+			}
 			continue // deleted meanwhile
 		}
 		if err != nil {
@@ -321,7 +325,7 @@ func (l *Log) SetTopicID(id wire.UUID) error {
 		return err
 	}
 	l.topicID.Store(&id)
-	l.foldersNew.Store(true)
+	l.namesNew.Store(true)
 	return nil
 }
 

@@ -30,6 +30,7 @@ type logDir struct {
 	logs     func() []*Log
 
 	failure atomic.Pointer[error]
+	bulk    atomic.Bool   // one SyncAll comes instead of single syncs
 	touched atomic.Bool   // some log has something to be written soon
 	wake    chan struct{} // holds at most one token: there is work in mu
 
@@ -74,6 +75,21 @@ func (d *logDir) fail(cause error) {
 		d.log.Error("log directory goes offline; its partitions are served no more until the broker starts again", "dir", d.path, "error", cause)
 		d.poke()
 	}
+}
+
+// syncFile makes a file's content durable, syncDir the names in a folder.
+func (d *logDir) syncFile(f vfs.File) error {
+	if d.bulk.Load() {
+		return nil
+	}
+	return f.Sync()
+}
+
+func (d *logDir) syncDir(name string) error {
+	if d.bulk.Load() {
+		return nil
+	}
+	return d.fs.SyncDir(name)
 }
 
 func (d *logDir) poke() {

@@ -296,12 +296,10 @@ func newEmptyLog(tp wire.TopicPartition, d *logDir, id wire.UUID, c *config.Topi
 		}
 	}
 	l.topicID.Store(&id)
-	seg, err := l.createSegment(0, d.now().UnixMilli())
-	if err != nil {
-		return nil, err
-	}
+	l.folderNew.Store(true)
+	l.namesNew.Store(true)
 	l.mu.jitter = jitter(c)
-	l.publish([]*segment{seg})
+	l.publish([]*segment{l.emptySegment(0, d.now().UnixMilli())})
 	l.state.Store(loaded)
 	return l, nil
 }
@@ -361,6 +359,7 @@ func (m *Manager) Close() error {
 	m.changing.Lock()
 	defer m.changing.Unlock()
 	logs := m.Logs()
+	m.syncAtOnce(logs)
 	var next atomic.Int64
 	var wg sync.WaitGroup
 	for range 2 * runtime.GOMAXPROCS(0) {
@@ -381,7 +380,26 @@ func (m *Manager) Close() error {
 	return errors.Join(errs...)
 }
 
+// syncAtOnce chooses one sync of the whole file system over many of single
+// files.
+func (m *Manager) syncAtOnce(logs []*Log) {
+	dirty := map[*logDir]int{}
+	for _, l := range logs {
+		if l.state.Load() == loaded && l.tail.end.Load() > l.recovery.Load() {
+			dirty[l.dir]++
+		}
+	}
+	for d, n := range dirty {
+		d.bulk.Store(n > 64)
+	}
+}
+
 func (m *Manager) closeDir(d *logDir) error {
+	if d.bulk.Swap(false) && d.online() {
+		if err := d.fs.SyncAll(d.path); err != nil {
+			d.fail(err)
+		}
+	}
 	if !d.online() {
 		return fmt.Errorf("%s: %w", d.path, d.err())
 	}

@@ -54,6 +54,9 @@ func (l *Log) recoverSegment(s *segment, point int64) (end, good int64, cause, e
 	if err != nil {
 		return 0, 0, nil, err
 	}
+	if s.size.Load() == 0 {
+		return s.base, 0, nil, nil
+	}
 	if !ok {
 		s.offsets.replace(nil)
 		s.times.replace(nil)

@@ -153,7 +153,7 @@ func (l *Log) discard(segs []*segment) error {
 		return nil
 	}
 	names, err := markAll(l.dir.fs, segs)
-	l.foldersNew.Store(true)
+	l.namesNew.Store(true)
 	l.dir.removeLater(names, l.config.Load().FileDeleteDelayMs)
 	return err
 }

@@ -15,6 +15,9 @@ var errFound = errors.New("found")
 func (l *Log) OffsetForTimestamp(ts int64) (at TimestampOffset, found bool, err error) {
 	return l.search(func(view tailView, segs []*segment) (TimestampOffset, bool, error) {
 		for _, seg := range segs {
+			if seg.readable(view) == 0 {
+				continue
+			}
 			largest, err := seg.largest(l.dir.fs)
 			if err != nil {
 				return TimestampOffset{}, false, err

@@ -85,6 +85,9 @@ type place struct {
 // locate finds the first batch that reaches offset, among the first limit bytes;
 // false when all end below it.
 func (s *segment) locate(offset, limit int64) (place, bool, error) {
+	if limit == 0 {
+		return place{}, false, nil // the file may not have been made yet
+	}
 	start, err := s.floor(offset)
 	if err != nil {
 		return place{}, false, err

@@ -119,10 +119,10 @@ func (l *Log) cutActive(s *segment, size, offset int64) error {
 	s.txns.truncate(offset)
 	// Entries of what is gone must not be found in the files after a crash.
 	swap := func(f func()) { f() } // busy keeps appends out
-	if err := s.offsets.flush(l.dir.fs, swap); err != nil {
+	if _, err := s.offsets.flush(l.dir.syncFile, swap); err != nil {
 		return err
 	}
-	if err := s.times.flush(l.dir.fs, swap); err != nil {
+	if _, err := s.times.flush(l.dir.syncFile, swap); err != nil {
 		return err
 	}
 	if _, err = l.findEnd(s); err != nil {
@@ -130,7 +130,8 @@ func (l *Log) cutActive(s *segment, size, offset int64) error {
 	}
 	// The time index covers all up to the recovery point, which may be here.
 	l.timeEntryLocked(s)
-	return s.times.flush(l.dir.fs, swap)
+	_, err = s.times.flush(l.dir.syncFile, swap)
+	return err
 }
 
 // reloadProducers makes the producer state that of an earlier end.

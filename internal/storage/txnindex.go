@@ -147,7 +147,7 @@ func (x *txnIndex) collect(out []AbortedTxn, from, upTo int64) ([]AbortedTxn, bo
 }
 
 // flush writes what the file lacks, and syncs it.
-func (x *txnIndex) flush(fsys vfs.FS) error {
+func (x *txnIndex) flush(d *logDir) error {
 	x.mu.Lock()
 	all, saved := x.mu.all, x.mu.saved
 	dirty := x.mu.loaded && len(all) != saved
@@ -159,13 +159,13 @@ func (x *txnIndex) flush(fsys vfs.FS) error {
 	if saved < 0 {
 		flag, from = flag|os.O_TRUNC, 0
 	}
-	f, err := fsys.OpenFile(x.path, flag, 0o644)
+	f, err := d.fs.OpenFile(x.path, flag, 0o644)
 	if err != nil {
 		return err
 	}
 	_, err = f.WriteAt(formatTxnIndex(nil, all[from:]), int64(from*txnEntry))
 	if err == nil {
-		err = f.Sync()
+		err = d.syncFile(f)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err

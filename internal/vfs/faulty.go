@@ -121,6 +121,13 @@ func (f *faulty) SyncDir(name string) error {
 	return f.FS.SyncDir(name)
 }
 
+func (f *faulty) SyncAll(dir string) error {
+	if err := f.check(OpSync, dir); err != nil {
+		return err
+	}
+	return f.FS.SyncAll(dir)
+}
+
 func (f *faulty) Lock(name string) (io.Closer, error) {
 	if err := f.check(OpLock, name); err != nil {
 		return nil, err

@@ -256,6 +256,26 @@ func (m *Mem) SyncDir(name string) error {
 	return nil
 }
 
+// SyncAll implements FS.
+func (m *Mem) SyncAll(string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mu.root.syncLocked()
+	return nil
+}
+
+func (n *node) syncLocked() {
+	n.synced = append(n.synced[:0:0], n.data...)
+	if !n.dir {
+		return
+	}
+	n.syncedNames = make(map[string]*node, len(n.names))
+	for part, child := range n.names {
+		n.syncedNames[part] = child
+		child.syncLocked()
+	}
+}
+
 // Lock implements FS.
 func (m *Mem) Lock(name string) (io.Closer, error) {
 	if f, err := m.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o644); err != nil {

@@ -25,6 +25,8 @@ func (osFS) Stat(name string) (fs.FileInfo, error)        { return os.Stat(name)
 func (osFS) ReadDir(name string) ([]fs.DirEntry, error)   { return os.ReadDir(name) }
 func (osFS) Lock(name string) (io.Closer, error)          { return lockFile(name) }
 
+func (osFS) SyncAll(dir string) error { return syncAll(dir) }
+
 func (osFS) SyncDir(name string) error {
 	d, err := os.Open(name)
 	if err != nil {

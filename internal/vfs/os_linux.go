@@ -129,6 +129,19 @@ func retry(call func() error) error {
 	}
 }
 
+// syncAll reports failed writes of the whole file system since Linux 5.8.
+func syncAll(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := retry(func() error { return unix.Syncfs(int(f.Fd())) }); err != nil {
+		return &fs.PathError{Op: "syncfs", Path: dir, Err: err}
+	}
+	return nil
+}
+
 // lockFile takes an "open file description" lock: unlike a plain POSIX record
 // lock it also excludes others within this process, and the record lock that
 // Java takes conflicts with it.

@@ -3,6 +3,7 @@
 package vfs
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -38,6 +39,10 @@ func (f osFile) Allocate(size int64) error {
 }
 
 func (f osFile) Fd() (uintptr, bool) { return f.File.Fd(), true }
+
+func syncAll(dir string) error {
+	return &fs.PathError{Op: "syncfs", Path: dir, Err: errors.ErrUnsupported}
+}
 
 // lockFile takes a record lock, which Java's locks respect, and a flock, which
 // excludes others within this process.

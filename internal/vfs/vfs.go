@@ -33,6 +33,10 @@ type FS interface {
 	ReadDir(name string) ([]fs.DirEntry, error)
 	// SyncDir makes the names in a folder durable.
 	SyncDir(name string) error
+	// SyncAll makes everything durable that was written to the file system which
+	// holds the folder: cheaper than many single syncs. It is
+	// errors.ErrUnsupported where there is no such call.
+	SyncAll(dir string) error
 	// Lock makes the file if need be and takes an exclusive lock on it, one that
 	// java.nio.channels.FileLock (Kafka's .lock) respects. It does not wait: the
 	// error is ErrLocked when the lock is held, also by this process. Close gives
@@ -100,25 +104,28 @@ func WriteFile(fsys FS, name string, data []byte, perm fs.FileMode) error {
 // new, never a mixture: it writes name.tmp and renames it. With durable set, it
 // has reached the disk when the call returns.
 func WriteFileAtomic(fsys FS, name string, data []byte, perm fs.FileMode, durable bool) error {
+	if err := ReplaceFile(fsys, name, data, perm, durable); err != nil || !durable {
+		return err
+	}
+	return fsys.SyncDir(filepath.Dir(name))
+}
+
+// ReplaceFile is WriteFileAtomic without the sync of the folder: with synced set
+// the content is durable when the call returns, and the name after a SyncDir.
+func ReplaceFile(fsys FS, name string, data []byte, perm fs.FileMode, synced bool) error {
 	tmp := name + ".tmp"
 	f, err := fsys.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, perm)
 	if err != nil {
 		return err
 	}
 	_, err = f.WriteAt(data, 0)
-	if err == nil && durable {
+	if err == nil && synced {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := fsys.Rename(tmp, name); err != nil {
-		return err
-	}
-	if durable {
-		return fsys.SyncDir(filepath.Dir(name))
-	}
-	return nil
+	return fsys.Rename(tmp, name)
 }
 
 // Exists tells whether a name exists; errors other than its absence are
