@@ -1,7 +1,6 @@
 package replica
 
 import (
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -301,6 +300,3 @@ func (p *Partition) StartMoved() {
 	}
 	p.tell(Unknown)
 }
-
-// isMember tells whether a broker is a replica in this view.
-func (v *View) isMember(id int32) bool { return slices.Contains(v.Replicas, id) }
