@@ -30,7 +30,7 @@ func (b *Broker) newGroups(c *config.Broker) *api.Groups {
 	}
 	return coordinator.New(coordinator.Options[*group.Machine]{
 		Topic:         api.OffsetsTopic,
-		New:           func(int32) *group.Machine { return group.New(conf) },
+		New:           func(int32, int32) *group.Machine { return group.New(conf) },
 		CommitTimeout: func() time.Duration { return b.config.Load().Duration("offsets.commit.timeout.ms") },
 		LoadBuffer:    c.Int("offsets.load.buffer.size"),
 		Codec:         record.Codec(c.Int("offsets.topic.compression.codec")),

@@ -137,11 +137,18 @@ func (s *shard[M]) landed(seq uint64, code wire.Code) {
 	rest := s.flights[:0]
 	for _, f := range s.flights {
 		switch {
+		case f.seq == seq && code == wire.NotEnoughReplicasAfterAppend: // committed, on too few
+			for _, r := range f.replies {
+				if r.To == nil {
+					s.send(r)
+				}
+			}
+			s.fail(f.replies, Code(code))
 		case f.seq == seq && code != wire.None:
 			s.fail(f.replies, Code(code))
 		case f.seq <= seq && code == wire.None:
 			for _, r := range f.replies {
-				r.To.Answer(r.Response)
+				s.send(r)
 			}
 		default:
 			rest = append(rest, f)
@@ -153,7 +160,20 @@ func (s *shard[M]) landed(seq uint64, code wire.Code) {
 
 func (s *shard[M]) fail(replies []Reply, code wire.Code) {
 	for _, r := range replies {
-		r.To.Fail(code)
+		if r.To != nil {
+			r.To.Fail(code)
+		}
+	}
+}
+
+// send answers, or has a command performed if its machine is still there: a
+// later one gives the command anew.
+func (s *shard[M]) send(r Reply) {
+	switch {
+	case r.To != nil:
+		r.To.Answer(r.Response)
+	case s.run != 0:
+		s.r.o.Perform(s.partition, r.Response)
 	}
 }
 
@@ -161,10 +181,14 @@ func (s *shard[M]) fail(replies []Reply, code wire.Code) {
 // its flights go on.
 func (s *shard[M]) drop(code wire.Code) {
 	var none M
+	run := s.run
 	s.machine, s.run, s.timers, s.reload = none, 0, timers{}, time.Time{}
 	s.batch.Reset(s.batchOptions(nil))
 	s.fail(s.replies, code)
 	s.replies, s.sealed = nil, false
+	if run != 0 && s.r.o.Unloaded != nil {
+		s.r.o.Unloaded(s.partition)
+	}
 	for c := range s.parked {
 		c.Fail(code)
 	}

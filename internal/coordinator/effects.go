@@ -54,7 +54,7 @@ type Entry struct {
 
 // Reply is an answer on its way.
 type Reply struct {
-	To       Caller
+	To       Caller // nil: Response is a command
 	Response any
 	Now      bool // does not wait until what came before is committed
 }
@@ -90,6 +90,12 @@ func (e *Effects) Reply(to Caller, response any) {
 // ReplyNow answers a request at once: it tells of nothing that may be lost.
 func (e *Effects) ReplyNow(to Caller, response any) {
 	e.Replies = append(e.Replies, Reply{To: to, Response: response, Now: true})
+}
+
+// Perform gives Options.Perform a command when all that the machine has decided
+// so far is committed. If that fails, the command is dropped with the machine.
+func (e *Effects) Perform(command any) {
+	e.Replies = append(e.Replies, Reply{Response: command})
 }
 
 // Set sets a timer, in place of one of the same name.

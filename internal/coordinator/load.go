@@ -42,7 +42,7 @@ func (s *shard[M]) load(run uint64) {
 			return s.mu.run == run
 		}}
 		l.result.began = s.r.o.Now()
-		l.result.machine = s.r.o.New(s.partition)
+		l.result.machine = s.r.o.New(s.partition, log.Epoch())
 		l.result.err = l.all()
 		<-s.r.loads
 		s.enqueue(event[M]{kind: loaded, run: run, result: l.result})

@@ -24,6 +24,8 @@ type Log interface {
 	// which may be cut, none at or above upTo. If buf is too small for the first
 	// batch, it returns a larger one.
 	Read(offset, upTo int64, buf []byte) (read []byte, err error)
+	// Epoch is the leader epoch in which the run began: the coordinator's epoch.
+	Epoch() int32
 	// MaxBatch is the largest batch that may be appended, in bytes.
 	MaxBatch() int
 }
@@ -45,6 +47,8 @@ func (l leaderLog) Append(set []byte) (int64, error) {
 func (l leaderLog) Bounds() (start, end int64) {
 	return l.Log().StartOffset(), l.Log().EndOffset()
 }
+
+func (l leaderLog) Epoch() int32 { return l.since }
 
 func (l leaderLog) MaxBatch() int { return int(l.Log().Config().MaxMessageBytes) }
 

@@ -14,8 +14,15 @@ import (
 type Options[M Machine] struct {
 	// Topic is the internal topic, for log lines.
 	Topic string
-	// New returns the machine of a partition, without any state.
-	New func(partition int32) M
+	// New returns the machine of a partition, without any state. epoch is the
+	// coordinator's.
+	New func(partition, epoch int32) M
+	// Perform does what machines command, in order. It must not block. Optional if
+	// they never do.
+	Perform func(partition int32, command any)
+	// Unloaded is told, in order with Perform, that a machine was dropped.
+	// Optional.
+	Unloaded func(partition int32)
 	// CommitTimeout bounds how long a reply waits for the records to be
 	// replicated. Optional: 5 s.
 	CommitTimeout func() time.Duration

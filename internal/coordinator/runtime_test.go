@@ -102,7 +102,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t}
 	w.r = coordinator.New(coordinator.Options[*register]{
 		Topic: "t", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), LoadBuffer: 200,
-		New: func(int32) *register {
+		New: func(int32, int32) *register {
 			return &register{values: map[string]string{}, open: map[int64]map[string]string{}}
 		},
 	})

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -247,7 +248,8 @@ func (s *shard[M]) expire(now time.Time) {
 	for i := range s.flights {
 		if f := &s.flights[i]; len(f.replies) > 0 && !f.deadline.After(now) {
 			s.fail(f.replies, wire.RequestTimedOut)
-			f.replies = nil
+			f.replies = slices.DeleteFunc(f.replies, func(r Reply) bool { return r.To != nil }) // commands still wait
+			f.deadline = now.Add(time.Hour)
 		}
 	}
 	if !s.reload.IsZero() && !s.reload.After(now) {
@@ -277,13 +279,13 @@ func (s *shard[M]) absorb(now time.Time) {
 	}
 	s.replay(now.UnixMilli())
 	for _, reply := range e.Replies {
-		if _, ok := s.parked[reply.To]; !ok {
+		if _, ok := s.parked[reply.To]; !ok && (reply.To != nil || s.run == 0) {
 			continue // forgotten, or failed with the append
 		}
 		delete(s.parked, reply.To)
 		switch {
 		case reply.Now, s.batch.Count() == 0 && len(s.flights) == 0:
-			reply.To.Answer(reply.Response)
+			s.send(reply)
 		case s.batch.Count() > 0:
 			s.replies = append(s.replies, reply)
 		default:

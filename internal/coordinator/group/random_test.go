@@ -309,7 +309,7 @@ func dying(t *testing.T, seed uint64) (deaths int) {
 	c := &cluster{t: t, stop: make(chan struct{}), owners: map[string]string{}}
 	c.r = coordinator.New(coordinator.Options[*group.Machine]{
 		Topic: "__consumer_offsets", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), LoadBuffer: 1 << 10,
-		New: func(int32) *group.Machine {
+		New: func(int32, int32) *group.Machine {
 			return group.New(group.Config{
 				MinSession: time.Second, MaxSession: time.Minute, MaxSize: 100, MaxMetadata: 100, Retention: time.Hour, CheckInterval: time.Minute,
 				MaxRecord: 1 << 20, NewID: c.newID,

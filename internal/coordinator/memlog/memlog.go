@@ -26,6 +26,7 @@ type Partition struct {
 		held    bool  // the high watermark does not move by itself
 		fail    error // what the next appends end with
 		leader  *Leader
+		epoch   int32
 		waits   []wait
 	}
 }
@@ -37,7 +38,10 @@ type wait struct {
 }
 
 // Leader is one run of leadership.
-type Leader struct{ p *Partition }
+type Leader struct {
+	p     *Partition
+	epoch int32
+}
 
 // Lead begins a run of leadership; the one before must have ended.
 func (p *Partition) Lead() *Leader {
@@ -46,7 +50,8 @@ func (p *Partition) Lead() *Leader {
 	if p.mu.leader != nil {
 		panic("memlog: two leaders")
 	}
-	p.mu.leader = &Leader{p}
+	p.mu.epoch++
+	p.mu.leader = &Leader{p, p.mu.epoch}
 	p.mu.hw = min(p.mu.hw, p.mu.end)
 	if !p.mu.held {
 		p.mu.hw = p.mu.end
@@ -190,6 +195,9 @@ func (l *Leader) Bounds() (start, end int64) {
 	_, end = l.p.Bounds()
 	return 0, end
 }
+
+// Epoch is coordinator.Log's.
+func (l *Leader) Epoch() int32 { return l.epoch }
 
 // MaxBatch is coordinator.Log's.
 func (l *Leader) MaxBatch() int { return 16 << 10 }
