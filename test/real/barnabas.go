@@ -84,9 +84,16 @@ func Barnabas(t testing.TB, id int, properties ...string) *BarnabasBroker {
 	return b
 }
 
-// Restart starts the broker again with the same properties.
-func (b *BarnabasBroker) Restart(t testing.TB) {
+// Launch starts the broker again with the same properties and waits for
+// nothing.
+func (b *BarnabasBroker) Launch(t testing.TB) {
 	t.Helper()
 	b.Process = Start(t, "barnabas", exec.Command(Binary(t), b.args...))
+}
+
+// Restart is Launch, and waits until the broker answers.
+func (b *BarnabasBroker) Restart(t testing.TB) {
+	t.Helper()
+	b.Launch(t)
 	b.UntilRunning(30*time.Second, "answers", func() bool { return Ready(b.Addr) })
 }

@@ -112,7 +112,26 @@ func FourLetterWord(addr, word string) string {
 type KafkaBroker struct {
 	*Process
 	Addr string // host:port of its PLAINTEXT listener
-	Dir  string // log.dirs
+	Dir  string // log.dirs, unless a property says else
+
+	name, version, file string
+	jvm                 []string
+}
+
+// Launch starts the broker again with the same properties and waits for
+// nothing.
+func (b *KafkaBroker) Launch(t testing.TB) {
+	t.Helper()
+	b.Process = Start(t, b.name, java(t, b.jvm, b.version, "kafka.Kafka", b.file))
+}
+
+// Restart is Launch, and waits until the broker is registered and answers.
+func (b *KafkaBroker) Restart(t testing.TB) {
+	t.Helper()
+	b.Launch(t)
+	b.UntilRunning(2*time.Minute, "started", func() bool {
+		return strings.Contains(b.Output(), "started (kafka.server.KafkaServer)") && Ready(b.Addr)
+	})
 }
 
 // Kafka starts an Apache Kafka broker (2.8.2 or 3.9.1) with this id on a
@@ -135,18 +154,15 @@ func kafka(t testing.TB, jvm []string, version string, id int, zookeeper string,
 	t.Helper()
 	dir := t.TempDir()
 	port := FreePort(t)
-	b := &KafkaBroker{Addr: "127.0.0.1:" + port, Dir: filepath.Join(dir, "data")}
+	b := &KafkaBroker{Addr: "127.0.0.1:" + port, Dir: filepath.Join(dir, "data"), jvm: jvm, version: version,
+		name: fmt.Sprintf("kafka-%s-%d", version, id), file: filepath.Join(dir, "server.properties")}
 	lines := append([]string{fmt.Sprintf("broker.id=%d", id), "listeners=PLAINTEXT://" + b.Addr, "log.dirs=" + b.Dir,
 		"zookeeper.connect=" + zookeeper, "inter.broker.protocol.version=2.8", "offsets.topic.replication.factor=1",
 		"transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1", "group.initial.rebalance.delay.ms=0"}, properties...)
-	file := filepath.Join(dir, "server.properties")
-	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+	if err := os.WriteFile(b.file, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	b.Process = Start(t, fmt.Sprintf("kafka-%s-%d", version, id), java(t, jvm, version, "kafka.Kafka", file))
-	b.UntilRunning(2*time.Minute, "started", func() bool {
-		return strings.Contains(b.Output(), "started (kafka.server.KafkaServer)") && Ready(b.Addr)
-	})
+	b.Restart(t)
 	return b
 }
 
