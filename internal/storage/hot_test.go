@@ -269,7 +269,7 @@ func BenchmarkLookup(b *testing.B) {
 func BenchmarkStart(b *testing.B) {
 	for _, how := range []string{"clean", "killed"} {
 		b.Run(how, func(b *testing.B) {
-			const n = 10_000
+			const n = 2_000
 			o := Options{Dirs: []string{filepath.Join(b.TempDir(), "d")}, Config: broker(b), BrokerID: 1, ClusterID: "c", Logger: quiet(), Manual: true}
 			m := open(b, o)
 			for i := range int32(n) {

@@ -30,7 +30,7 @@ func (l *Log) recover(segs []*segment) ([]*segment, int64, error) {
 			return nil, 0, err
 		}
 		end = max(next, s.base)
-		s.dirty.Store(true)
+		s.dirty.Store(s.size.Load() > 0)
 		if cause == nil {
 			if ts := s.maxTimestamp.Load(); i+1 < len(segs) && ts > s.lastTimeEntry {
 				s.times.appendTime(ts, int32(s.maxOffset.Load()-s.base))
