@@ -2,10 +2,12 @@ package broker
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"barnabas/internal/controller"
+	"barnabas/internal/metadata"
 	"barnabas/internal/peer"
 	"barnabas/internal/wire"
 
@@ -51,6 +53,10 @@ func (l local) UpdateMetadata(_ context.Context, r *kmsg.UpdateMetadataRequest) 
 		l.b.partitionsDeleted(l.b.metadata.Update(r))
 	}
 	return resp, nil
+}
+
+func sameBrokers(a, b *metadata.Cluster) bool {
+	return slices.EqualFunc(a.Brokers, b.Brokers, func(x, y *metadata.Broker) bool { return x.ID == y.ID })
 }
 
 func (l local) StopReplica(_ context.Context, r *kmsg.StopReplicaRequest) (*kmsg.StopReplicaResponse, error) {

@@ -208,8 +208,8 @@ func (q *isrChanges) answered(c *isrChange, r *kmsg.AlterPartitionResponseTopicP
 		q.m.o.Logger.Info("the controller knows better about an ISR", "partition", c.p.TopicPartition.String(), "code", code, "isr", c.isr)
 		return true
 	case wire.OperationNotAttempted, wire.IneligibleReplica, wire.InvalidRequest:
-		q.m.o.Logger.Info("the controller refuses an ISR", "partition", c.p.TopicPartition.String(), "code", code, "isr", c.isr)
-		c.refused(true)
+		q.m.o.Logger.Debug("the controller refuses an ISR", "partition", c.p.TopicPartition.String(), "code", code, "isr", c.isr)
+		c.refused()
 		return true
 	}
 	return false

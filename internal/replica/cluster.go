@@ -49,6 +49,7 @@ func (m *Manager) watchISRs(ctx context.Context) {
 		timer := time.NewTimer(max(m.o.LagTime()/2, time.Millisecond))
 		select {
 		case <-timer.C:
+			m.BrokersChanged() // as time, too, changes whom it waits for
 			for _, p := range m.table.all() {
 				p.checkISR()
 			}
@@ -59,7 +60,15 @@ func (m *Manager) watchISRs(ctx context.Context) {
 	}
 }
 
-func (m *Manager) alive(id int32) bool { return m.cluster.Alive == nil || m.cluster.Alive(id) }
+// BrokersChanged tells that other brokers than before are alive: high watermarks
+// do not wait for the dead ones.
+func (m *Manager) BrokersChanged() {
+	for _, p := range m.table.all() {
+		if v := p.view.Load(); v.Role == Leader && !v.solo {
+			p.advance(-1, p.log.EndOffset(), 0)
+		}
+	}
+}
 
 func (m *Manager) brokerEpoch() int64 {
 	if m.o.BrokerEpoch == nil {

@@ -338,7 +338,7 @@ func (f *fetcher) answered(c *followed, code wire.Code, d *copied) {
 		f.took(c, d)
 		return
 	case wire.FencedLeaderEpoch:
-		f.m.o.Logger.Info("the leader has a newer epoch; waiting for the controller", "partition", c.p.TopicPartition.String(),
+		f.m.o.Logger.Debug("the leader has a newer epoch; waiting for the controller", "partition", c.p.TopicPartition.String(),
 			"leader", f.key.leader, "epoch", c.epoch)
 		f.park(c)
 		return

@@ -40,16 +40,17 @@ func (f *follower) still() {
 // its own and asks no clock.
 type isrState struct {
 	local     int32
-	followers []follower // the other replicas of the assignment
-	committed []int32    // the ISR that the controller or ZooKeeper knows
-	pending   []int32    // the ISR that was asked for; nil when nothing is
-	min       int32      // min.insync.replicas
+	followers []follower       // the other replicas of the assignment
+	committed []int32          // the ISR that the controller or ZooKeeper knows
+	pending   []int32          // the ISR that was asked for; nil when nothing is
+	min       int32            // min.insync.replicas
+	alive     func(int32) bool // whether a broker is registered; nil: all are
 }
 
 // reset begins a leader epoch. Members of the ISR count as caught up now, so
 // that they get the time of replica.lag.time.max.ms to fetch.
 func (s *isrState) reset(local int32, replicas, isr []int32, minISR int32, now time.Time) {
-	*s = isrState{local: local, committed: slices.Clone(isr), min: minISR}
+	*s = isrState{local: local, committed: slices.Clone(isr), min: minISR, alive: s.alive}
 	for _, id := range replicas {
 		if id == local {
 			continue
@@ -75,6 +76,18 @@ func (s *isrState) again(local int32, replicas, isr []int32, minISR int32, leo i
 				f.end, f.start, f.brokerEpoch, f.asks = o.end, o.start, o.brokerEpoch, o.asks
 				f.endAtFetch, f.fetched = leo, now
 			}
+		}
+	}
+}
+
+func (s *isrState) lives(id int32) bool { return s.alive == nil || s.alive(id) }
+
+// ineligible notes that the controller does not want these in the ISR: nothing
+// waits for those that are not in it, until they fetch again.
+func (s *isrState) ineligible(isr []int32) {
+	for i := range s.followers {
+		if f := &s.followers[i]; slices.Contains(isr, f.id) && !slices.Contains(s.committed, f.id) {
+			f.caughtUp = time.Time{}
 		}
 	}
 }
@@ -117,8 +130,9 @@ func (s *isrState) inMaximal(id int32) bool {
 // highWatermark returns where the high watermark may go, never less than
 // current: the least end of the leader, of the maximal ISR, and of those that
 // are caught up without being in it yet, so that a replica that comes back
-// does not wait for a watermark that runs away from it. With fewer in sync
-// than min.insync.replicas it stays (KAFKA-15583).
+// does not wait for a watermark that runs away from it; a dead one is not
+// waited for. With fewer in sync than min.insync.replicas it stays
+// (KAFKA-15583).
 func (s *isrState) highWatermark(leo, current int64, now time.Time, lag time.Duration) int64 {
 	if s.underMin() {
 		return current
@@ -126,7 +140,7 @@ func (s *isrState) highWatermark(leo, current int64, now time.Time, lag time.Dur
 	hw := leo
 	for i := range s.followers {
 		f := &s.followers[i]
-		if s.inMaximal(f.id) || (f.end >= 0 && now.Sub(f.caughtUp) <= lag) {
+		if s.inMaximal(f.id) || f.end >= 0 && now.Sub(f.caughtUp) <= lag && s.lives(f.id) {
 			hw = min(hw, f.end)
 		}
 	}
@@ -175,12 +189,11 @@ func (s *isrState) toExpand(id int32, hw, epochStart int64) bool {
 }
 
 // expansion returns the ISR with all followers that may join it now, or nil.
-// alive, if not nil, tells who is registered.
-func (s *isrState) expansion(hw, epochStart int64, alive func(int32) bool) []int32 {
+func (s *isrState) expansion(hw, epochStart int64) []int32 {
 	var add []int32
 	for i := range s.followers {
 		id := s.followers[i].id
-		if s.toExpand(id, hw, epochStart) && (alive == nil || alive(id)) {
+		if s.toExpand(id, hw, epochStart) && s.lives(id) {
 			add = append(add, id)
 		}
 	}

@@ -23,7 +23,7 @@ func (p *Partition) expandLocked(v *View, hw int64) *isrChange {
 	if p.mu.change != nil || p.m.isr == nil {
 		return nil
 	}
-	return p.proposeLocked(v, p.mu.isr.expansion(hw, v.EpochStart, p.m.alive))
+	return p.proposeLocked(v, p.mu.isr.expansion(hw, v.EpochStart))
 }
 
 func (p *Partition) proposeLocked(v *View, isr []int32) *isrChange {
@@ -93,16 +93,19 @@ func (c *isrChange) done(leaderEpoch, version int32, isr []int32) {
 	p.checkISR()
 }
 
-// refused takes a change back: the ISR is what it was. again has the partition
-// looked at before long, since what was refused may be allowed by then.
-func (c *isrChange) refused(again bool) {
+// refused takes a change back: the ISR is what it was. The partition is looked at
+// again before long, since what was refused may be allowed by then.
+func (c *isrChange) refused() {
 	p := c.p
 	p.mu.Lock()
-	if p.mu.change == c {
+	ok := p.mu.change == c
+	if ok {
 		p.mu.isr.pending, p.mu.change = nil, nil
+		p.mu.isr.ineligible(c.isr)
 	}
 	p.mu.Unlock()
-	if again {
+	if ok {
+		p.advance(-1, p.log.EndOffset(), 0)
 		p.m.isr.lookAgain(p)
 	}
 }

@@ -79,6 +79,9 @@ type Partition struct {
 
 func newPartition(m *Manager, tp wire.TopicPartition, log *storage.Log) *Partition {
 	p := &Partition{TopicPartition: tp, Index: tp.Partition, m: m, log: log}
+	if m.cluster != nil {
+		p.mu.isr.alive = m.cluster.Alive
+	}
 	p.view.Store(&View{LeaderID: -1, LeaderEpoch: -1, PartitionEpoch: -1, ControllerEpoch: -1, EpochStart: -1})
 	return p
 }

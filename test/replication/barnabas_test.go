@@ -101,3 +101,36 @@ func records(t *testing.T, folder string) []byte {
 	}
 	return all
 }
+
+// longestStopGap is how long producers may wait when a broker is asked to stop.
+// A real one needs some 10 ms; the tests share their machine.
+const longestStopGap = 2 * time.Second
+
+func TestStoppedBrokerHandsItsLeadershipsOver(t *testing.T) {
+	brokers, seeds, _ := three(t)
+	a := admin(t, seeds)
+	const partitions = 6
+	createTopic(t, a, "t", partitions, []int32{1, 2, 3}, atLeastTwo)
+	untilInSync(t, a, "t", partitions, 3)
+	l := startLoad(t, "t", partitions, seeds)
+	l.more(1000)
+	for _, stopped := range []int{0, 1, 2} {
+		l.longestGap()
+		began := time.Now()
+		if code := brokers[stopped].Stop(); code != 0 {
+			t.Errorf("broker %d ended with code %d", stopped+1, code)
+		}
+		took := time.Since(began)
+		l.more(1000)
+		gap := l.longestGap()
+		t.Logf("broker %d stopped in %v: longest gap %v", stopped+1, took.Round(time.Millisecond), gap.Round(time.Millisecond))
+		if gap > longestStopGap {
+			t.Errorf("nothing was acknowledged for %v", gap)
+		}
+		brokers[stopped].Restart(t)
+		untilInSync(t, a, "t", partitions, 3)
+		l.more(300)
+	}
+	l.finish()
+	untilEqual(t, brokers, "t", partitions)
+}
