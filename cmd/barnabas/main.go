@@ -38,5 +38,6 @@ func root() *cobra.Command {
 		Args:          cobra.NoArgs,
 	}
 	cmd.AddCommand(startCommand(), zookeeperCommand())
+	addTools(cmd, os.Args)
 	return cmd
 }

@@ -1,0 +1,128 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Version is the release whose scripts these are; --version prints it first.
+const Version = "3.9.1"
+
+// Command is one subcommand.
+type Command struct {
+	Name    string // of the subcommand: "topics"
+	Script  string // of Kafka's script, without .sh: "kafka-topics"
+	Short   string // one line, for the list of commands
+	Purpose string // the first line of Kafka's help
+	Long    string // what is ours, in paragraphs
+	Example []string
+	Options []Option
+	// TerseUsage: a bad option is told without the table of options, as Kafka's
+	// script does.
+	TerseUsage bool
+	// Before is put before the message of a usage error, if Kafka does.
+	Before string
+	Run    func(*Call) error
+}
+
+// Call is one run of a command.
+type Call struct {
+	Context  context.Context
+	Args     *Args
+	In       io.Reader
+	Out, Err io.Writer
+	// Terminal tells whether In is a person.
+	Terminal bool
+	JSON     bool
+
+	command *Command
+	raw     []string
+}
+
+// ErrReported is the error of a command that failed and has said why.
+var ErrReported = errors.New("tool: failed, and said so")
+
+// UsageError is a command line that cannot be.
+type UsageError struct {
+	Message string
+	Table   bool // whether the options are listed
+}
+
+// Error returns the message.
+func (e *UsageError) Error() string { return e.Message }
+
+func usage(format string, args ...any) error {
+	return &UsageError{fmt.Sprintf(format, args...), true}
+}
+
+func terse(format string, args ...any) error {
+	return &UsageError{fmt.Sprintf(format, args...), false}
+}
+
+// ours are the options that every command has and Kafka's have not.
+var ours = []Option{
+	{Name: "output", Arg: "text or json", Default: "text", Ours: true, Text: "How results are written.", Values: []string{"text", "json"}},
+	{Name: "help", Text: "Print usage information."},
+	{Name: "version", Text: "Display Kafka version."},
+}
+
+// Execute runs a command line without the command's name. The error is nil or
+// ErrReported: the exit status 0 or 1.
+func (c *Command) Execute(call *Call, args []string) error {
+	call.command, call.raw = c, args
+	parsed, err := c.parse(args)
+	if err == nil && parsed.Has("help") {
+		c.PrintHelp(call.Err)
+		return ErrReported // Kafka's scripts exit with 1 after --help
+	}
+	if err == nil && parsed.Has("version") {
+		fmt.Fprintln(call.Out, Version)
+		return nil
+	}
+	if err == nil {
+		call.Args = parsed
+		switch out, e := parsed.One("output"); {
+		case e != nil:
+			err = e
+		case out == "json":
+			call.JSON = true
+		case out != "text":
+			err = usage("--output %q: write text or json", out)
+		}
+	}
+	if err == nil {
+		err = c.Run(call)
+	}
+	var bad *UsageError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &bad):
+		fmt.Fprintln(call.Err, c.Before+bad.Message)
+		if bad.Table && !c.TerseUsage {
+			c.PrintTable(call.Err)
+		} else {
+			fmt.Fprintf(call.Err, "barnabas %s --help lists the options.\n", c.Name)
+		}
+	case errors.Is(err, ErrReported):
+	default:
+		fmt.Fprintln(call.Err, c.Before+text(err))
+		call.hint(err)
+	}
+	return ErrReported
+}
+
+// Find returns the command of a name: the subcommand's, or a script's with or
+// without .sh. nil: there is none.
+func Find(name string) *Command {
+	name = strings.TrimSuffix(name, ".sh")
+	for _, c := range Commands() {
+		if c.Name == name || c.Script == name {
+			return c
+		}
+	}
+	return nil
+}

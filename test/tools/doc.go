@@ -1,0 +1,20 @@
+// Package tools holds no code, only tests of the subcommands that stand for
+// Kafka's scripts.
+//
+// testdata/*.golden are sessions of command lines with what the scripts of
+// Apache Kafka 3.9.1 answered; ours must answer the same, on an Apache Kafka
+// broker and on a barnabas broker. With BARNABAS_RECORD set the test runs
+// Kafka's scripts and writes the files anew. In a session a line that begins
+// with
+//
+//   - "#" is a comment,
+//   - "$" is a command line: the subcommand's name and its arguments, where @B
+//     is the broker and @D a folder of this session's files; "$~" is one whose
+//     lines come in any order,
+//   - "<" is a line of its standard input,
+//   - "@ NAME text" makes a file in @D, with text and the lines after it that
+//     begin with "+",
+//   - "|" is a line that Kafka's script wrote to standard output,
+//   - "!" is what the first line on standard error says,
+//   - "?" is the exit status, if it is not 0.
+package tools

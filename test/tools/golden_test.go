@@ -1,0 +1,317 @@
+package tools
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"barnabas/test/real"
+)
+
+func TestMain(m *testing.M) { real.Main(m) }
+
+// classes are the programs behind Kafka's scripts.
+var classes = map[string]string{
+	"topics":                  "org.apache.kafka.tools.TopicCommand",
+	"configs":                 "kafka.admin.ConfigCommand",
+	"console-producer":        "kafka.tools.ConsoleProducer",
+	"console-consumer":        "org.apache.kafka.tools.consumer.ConsoleConsumer",
+	"get-offsets":             "org.apache.kafka.tools.GetOffsetShell",
+	"delete-records":          "org.apache.kafka.tools.DeleteRecordsCommand",
+	"consumer-groups":         "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+	"leader-election":         "org.apache.kafka.tools.LeaderElectionCommand",
+	"reassign-partitions":     "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
+	"producer-perf-test":      "org.apache.kafka.tools.ProducerPerformance",
+	"consumer-perf-test":      "org.apache.kafka.tools.ConsumerPerformance",
+	"zookeeper-shell":         "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka",
+	"consumer-offset-checker": "kafka.tools.ConsumerOffsetChecker",
+}
+
+// step is one command line of a session and what is known of its answer.
+type step struct {
+	comments []string // and files, as they stand
+	line     string
+	unsorted bool
+	input    []string
+	out      []string
+	err      string
+	exit     int
+}
+
+func (s step) args(broker, zookeeper, dir string) []string {
+	var args []string
+	for _, a := range splitLine(s.line) {
+		args = append(args, strings.NewReplacer("@B", broker, "@Z", zookeeper, "@D", dir).Replace(a))
+	}
+	return args
+}
+
+// splitLine splits at blanks, except between single quotes.
+func splitLine(line string) (args []string) {
+	var arg []byte
+	quoted, begun := false, false
+	for i := range len(line) {
+		switch c := line[i]; {
+		case c == '\'':
+			quoted, begun = !quoted, true
+		case c == ' ' && !quoted:
+			if begun {
+				args = append(args, string(arg))
+			}
+			arg, begun = nil, false
+		default:
+			arg, begun = append(arg, c), true
+		}
+	}
+	if begun {
+		args = append(args, string(arg))
+	}
+	return args
+}
+
+func readSession(t *testing.T, file string) (steps []step) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var comments []string
+	for n, line := range strings.Split(strings.TrimSuffix(string(data), "\n"), "\n") {
+		kind, rest := line, ""
+		if line != "" {
+			kind, rest = line[:1], strings.TrimPrefix(line[1:], " ")
+		}
+		if strings.Contains("<|!?", kind) && kind != "" && len(steps) == 0 {
+			t.Fatalf("%s:%d: no command line before this", file, n+1)
+		}
+		switch kind {
+		case "", "#", "@", "+":
+			comments = append(comments, line)
+		case "$":
+			s := step{comments: comments, line: strings.TrimPrefix(rest, "~ "), unsorted: strings.HasPrefix(rest, "~")}
+			steps, comments = append(steps, s), nil
+		case "<":
+			s := &steps[len(steps)-1]
+			s.input = append(s.input, rest)
+		case "|":
+			s := &steps[len(steps)-1]
+			s.out = append(s.out, rest)
+		case "!":
+			steps[len(steps)-1].err = rest
+		case "?":
+			fmt.Sscan(rest, &steps[len(steps)-1].exit)
+		default:
+			t.Fatalf("%s:%d: %q", file, n+1, line)
+		}
+	}
+	return steps
+}
+
+func writeSession(t *testing.T, file string, steps []step) {
+	t.Helper()
+	var b bytes.Buffer
+	for _, s := range steps {
+		for _, c := range s.comments {
+			fmt.Fprintln(&b, c)
+		}
+		mark := "$ "
+		if s.unsorted {
+			mark = "$~ "
+		}
+		fmt.Fprintln(&b, mark+s.line)
+		for _, l := range s.input {
+			fmt.Fprintln(&b, strings.TrimRight("< "+l, " "))
+		}
+		for _, l := range s.out {
+			fmt.Fprintln(&b, strings.TrimRight("| "+l, " "))
+		}
+		if s.err != "" {
+			fmt.Fprintln(&b, "! "+s.err)
+		}
+		if s.exit != 0 {
+			fmt.Fprintln(&b, "?", s.exit)
+		}
+	}
+	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// makeFiles makes the files that stand before a command line.
+func makeFiles(t *testing.T, dir string, comments []string) {
+	t.Helper()
+	name, text := "", ""
+	flush := func() {
+		if name != "" {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		name, text = "", ""
+	}
+	for _, c := range comments {
+		switch {
+		case strings.HasPrefix(c, "@ "):
+			flush()
+			var first string
+			name, first, _ = strings.Cut(c[2:], " ")
+			text = first + "\n"
+		case strings.HasPrefix(c, "+"):
+			text += strings.TrimPrefix(c[1:], " ") + "\n"
+		}
+	}
+	flush()
+}
+
+var (
+	topicID  = regexp.MustCompile(`TopicId: [\w-]{22}`)
+	javaLog  = regexp.MustCompile(`^\[\d{4}-[^\]]*\] (ERROR|WARN|INFO) `)
+	javaName = regexp.MustCompile(`\b(Exception in thread "\w+" )?((java|org|kafka|joptsimple)\.[\w.$]*(Exception|Error)\b:? ?)+`)
+	logger   = regexp.MustCompile(` \((org|kafka)\.[\w.$]+\)$`)
+	uptime   = regexp.MustCompile(`CreateTime:\d+`)
+)
+
+type place struct{ broker, zookeeper, dir string }
+
+func (p place) clean(s string) string {
+	s = strings.NewReplacer(p.broker, "@B", p.zookeeper, "@Z", p.dir, "@D").Replace(s)
+	s = topicID.ReplaceAllString(s, "TopicId: @ID")
+	return uptime.ReplaceAllString(s, "CreateTime:@MS")
+}
+
+// sentence is what the first line on standard error says, without Java's names.
+func (p place) sentence(errOut string) string {
+	for line := range strings.SplitSeq(errOut, "\n") {
+		line = javaLog.ReplaceAllString(line, "")
+		line = logger.ReplaceAllString(line, "")
+		line = strings.TrimSpace(javaName.ReplaceAllString(line, ""))
+		if line != "" && !strings.HasPrefix(line, "at ") && !strings.HasPrefix(line, "[AdminClient") {
+			return p.clean(line)
+		}
+	}
+	return ""
+}
+
+func (p place) run(t *testing.T, s step, cmd *exec.Cmd) step {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	if len(s.input) > 0 {
+		cmd.Stdin = strings.NewReader(strings.Join(s.input, "\n") + "\n")
+	}
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	timer := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
+	_ = cmd.Wait() // the exit status is part of the answer
+	timer.Stop()
+	s.out = nil
+	if out.Len() > 0 {
+		for line := range strings.SplitSeq(strings.TrimSuffix(out.String(), "\n"), "\n") {
+			s.out = append(s.out, strings.TrimRight(p.clean(line), " "))
+		}
+	}
+	s.err, s.exit = p.sentence(errOut.String()), cmd.ProcessState.ExitCode()
+	return s
+}
+
+// theirs is a script of Kafka with the logging that its scripts have.
+func theirs(t *testing.T, args []string) *exec.Cmd {
+	release := "3.9.1"
+	if args[0] == "consumer-offset-checker" {
+		release = "0.8.2.2"
+	}
+	file := filepath.Join(t.TempDir(), "tools-log4j.properties")
+	text := "log4j.rootLogger=WARN, E\nlog4j.appender.E=org.apache.log4j.ConsoleAppender\nlog4j.appender.E.Target=System.err\n" +
+		"log4j.appender.E.layout=org.apache.log4j.PatternLayout\nlog4j.appender.E.layout.ConversionPattern=[%d] %p %m (%c)%n\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return exec.Command("java", append([]string{"-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto",
+		"-Dlog4j.configuration=file:" + file, "-cp", real.Jars(t, release) + "/*", classes[args[0]]}, args[1:]...)...)
+}
+
+func sessions(t *testing.T) []string {
+	files, err := filepath.Glob("testdata/*.golden")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err, "no sessions")
+	}
+	return files
+}
+
+func kafkaPlace(t *testing.T) place {
+	zk := real.ZooKeeper(t)
+	return place{real.Kafka(t, "3.9.1", 1, zk).Addr, zk, ""}
+}
+
+func TestRecord(t *testing.T) {
+	if os.Getenv("BARNABAS_RECORD") == "" {
+		t.Skip("BARNABAS_RECORD is not set")
+	}
+	for _, file := range sessions(t) {
+		if only := os.Getenv("BARNABAS_RECORD"); only != "all" && !strings.Contains(file, only) {
+			continue
+		}
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			p := kafkaPlace(t)
+			p.dir = t.TempDir()
+			steps := readSession(t, file)
+			for i, s := range steps {
+				makeFiles(t, p.dir, s.comments)
+				steps[i] = p.run(t, s, theirs(t, s.args(p.broker, p.zookeeper, p.dir)))
+			}
+			writeSession(t, file, steps)
+		})
+	}
+}
+
+func TestCommandsAnswerAsKafkasScripts(t *testing.T) {
+	for _, cluster := range []struct {
+		name  string
+		start func(t *testing.T) place
+	}{
+		{"kafka-3.9.1", kafkaPlace},
+		{"barnabas", func(t *testing.T) place {
+			b := real.Barnabas(t, 1)
+			return place{b.Addr, b.Keeper, ""}
+		}},
+	} {
+		t.Run(cluster.name, func(t *testing.T) {
+			for _, file := range sessions(t) {
+				t.Run(strings.TrimSuffix(filepath.Base(file), ".golden"), func(t *testing.T) {
+					p := cluster.start(t)
+					p.dir = t.TempDir()
+					for _, want := range readSession(t, file) {
+						makeFiles(t, p.dir, want.comments)
+						got := p.run(t, want, exec.Command(real.Binary(t), want.args(p.broker, p.zookeeper, p.dir)...))
+						compare(t, want, got)
+					}
+				})
+			}
+		})
+	}
+}
+
+func compare(t *testing.T, want, got step) {
+	t.Helper()
+	if want.unsorted {
+		slices.Sort(want.out)
+		slices.Sort(got.out)
+	}
+	if !slices.Equal(want.out, got.out) {
+		t.Errorf("%s\nKafka's script wrote:\n  %s\nours:\n  %s", want.line, strings.Join(want.out, "\n  "), strings.Join(got.out, "\n  "))
+	}
+	if want.exit != got.exit {
+		t.Errorf("%s\nKafka's script exits with %d, ours with %d: %s", want.line, want.exit, got.exit, got.err)
+	}
+	if want.err != "" && !strings.Contains(got.err, want.err) {
+		t.Errorf("%s\nKafka's script says: %s\nours says:           %s", want.line, want.err, got.err)
+	}
+}
