@@ -94,6 +94,16 @@ func newLog(tp wire.TopicPartition, d *logDir, c *config.Topic) *Log {
 	return l
 }
 
+// trust takes over what the checkpoints say, until the log is loaded.
+func (l *Log) trust(f foundOffsets, highWatermark int64) {
+	l.found = f
+	l.recovery.Store(f.recovery)
+	l.flushed.Store(f.recovery)
+	l.start.Store(f.start)
+	l.startRaised.Store(f.start > 0)
+	l.hw.Store(highWatermark)
+}
+
 // Partition returns the topic and partition.
 func (l *Log) Partition() wire.TopicPartition { return l.tp }
 
@@ -205,9 +215,6 @@ func (l *Log) AbortedTransactions(from, upTo int64) ([]AbortedTxn, error) {
 // RecoveryPoint returns the offset up to which the log is on the disk with all
 // that goes with it: recovery after a crash begins there.
 func (l *Log) RecoveryPoint() int64 {
-	if l.state.Load() == unloaded {
-		return l.found.recovery
-	}
 	return l.recovery.Load()
 }
 

@@ -313,9 +313,6 @@ func (d *logDir) saveRecoveryPoints(durable bool) error {
 // tell already.
 func (d *logDir) saveStarts(durable bool) error {
 	return d.save(&d.starts, durable, func(l *Log) (int64, bool) {
-		if l.state.Load() == unloaded {
-			return l.found.start, l.found.start > 0
-		}
 		return l.start.Load(), l.startRaised.Load()
 	})
 }

@@ -136,8 +136,7 @@ func (m *Manager) openDir(d *logDir) error {
 		}
 		l := newLog(tp, d, m.topic(tp.Topic))
 		point, ok := f.recovery[tp]
-		l.found = foundOffsets{clean: d.clean, known: ok && f.complete, recovery: point, start: f.starts[tp]}
-		l.hw.Store(f.hws[tp])
+		l.trust(foundOffsets{clean: d.clean, known: ok && f.complete, recovery: point, start: f.starts[tp]}, f.hws[tp])
 		m.mu.logs[tp] = l
 	}
 	return nil

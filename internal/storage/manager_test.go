@@ -352,3 +352,34 @@ func TestAnotherConfigurationTakesEffectAtOnce(t *testing.T) {
 	l.SetConfig(topicConfig(t, "segment.bytes", "20000"))
 	appendPlain(t, l, 20, 1, "not too large")
 }
+
+func TestLogsThatWereNeverUsedKeepTheirOffsets(t *testing.T) {
+	mem, c := vfs.NewMem(), newClock()
+	m := open(t, options(t, mem, c))
+	l := create(t, m, nil)
+	for range 5 {
+		appendPlain(t, l, 2, 1000, "v")
+	}
+	l.SetHighWatermark(9)
+	if _, err := l.DeleteRecordsTo(3); err != nil {
+		t.Fatal(err)
+	}
+	must(t, m.Close())
+	for range 2 { // starts and stops without a look at the log
+		m = open(t, options(t, mem, c))
+		m.Tick(c.advance(10 * time.Second))
+		must(t, m.Checkpoint())
+		must(t, m.Close())
+	}
+	killed := open(t, options(t, mem.CrashClone(vfs.KillProcess, nil), c))
+	must(t, killed.Close())
+	m = open(t, options(t, mem, c))
+	defer m.Close()
+	l, _ = m.Log(tp0)
+	if l.state.Load() != unloaded || l.EndOffset() != 10 || l.HighWatermark() != 9 || l.RecoveryPoint() != 10 {
+		t.Fatal(l.state.Load(), l.EndOffset(), l.HighWatermark(), l.RecoveryPoint())
+	}
+	if l.StartOffset() != 3 || l.EndOffset() != 10 || l.Err() != nil {
+		t.Fatal(l.StartOffset(), l.EndOffset(), l.Err())
+	}
+}
