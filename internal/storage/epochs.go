@@ -23,6 +23,7 @@ type epochs struct {
 		changes uint64 // counts changes
 		saved   uint64 // changes that the file holds
 		synced  uint64 // changes that it holds for good
+		onDisk  bool   // there is a file
 	}
 }
 
@@ -156,12 +157,21 @@ func (e *epochs) parse(data []byte) error {
 	return nil
 }
 
-// unsaved returns the file's content and a ticket for markSaved, or nil when the
-// file is up to date (and, with durable, on the disk).
-func (e *epochs) unsaved(durable bool) (data []byte, ticket uint64) {
+// exists notes that there is a file, whatever it holds.
+func (e *epochs) exists() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.mu.saved == e.mu.changes && (!durable || e.mu.synced == e.mu.changes) {
+	e.mu.onDisk = true
+}
+
+// unsaved returns the file's content and a ticket for markSaved, or nil when the
+// file is up to date (and, with durable, on the disk). An empty log has no use
+// for the file before there is one: an epoch without records ends where it
+// began, and whoever leads next notes its own.
+func (e *epochs) unsaved(durable, empty bool) (data []byte, ticket uint64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.mu.saved == e.mu.changes && (!durable || e.mu.synced == e.mu.changes) || empty && !e.mu.onDisk {
 		return nil, 0
 	}
 	b := append([]byte(checkpointVersion+"\n"), strconv.Itoa(len(e.mu.entries))...)
@@ -177,6 +187,7 @@ func (e *epochs) markSaved(ticket uint64, durable bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.mu.saved = max(e.mu.saved, ticket)
+	e.mu.onDisk = true
 	if durable {
 		e.mu.synced = max(e.mu.synced, ticket)
 	}

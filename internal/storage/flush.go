@@ -209,7 +209,7 @@ func (l *Log) removeSnapshots(doomed func(offset int64) bool) error {
 
 // saveEpochs writes leader-epoch-checkpoint if it changed.
 func (l *Log) saveEpochs(durable bool) error {
-	data, ticket := l.epochs.unsaved(durable)
+	data, ticket := l.epochs.unsaved(durable, l.empty())
 	if data == nil {
 		return nil
 	}

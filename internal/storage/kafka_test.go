@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -198,5 +199,27 @@ func TestCheckpointsOfApacheKafka(t *testing.T) {
 	}
 	if p := l.mu.producers; len(p.byID) != 2 {
 		t.Fatal("producers:", len(p.byID))
+	}
+}
+
+// The bytes that docs/formats draws are those of real files.
+func TestThePagesOfFormatsDrawRealBytes(t *testing.T) {
+	hex := regexp.MustCompile(`(?m)^[0-9a-f]{4,16}( [0-9a-f]{4,16})+$`)
+	for page, files := range map[string][]string{
+		"indexes.md":  {"00000000000000000040.index", "00000000000000000040.timeindex"},
+		"snapshot.md": {"00000000000000000131.snapshot"},
+	} {
+		text, err := os.ReadFile("../../docs/formats/" + page)
+		must(t, err)
+		drawn := strings.ReplaceAll(strings.Join(hex.FindAllString(string(text), -1), ""), " ", "")
+		var want string
+		for _, f := range files {
+			b, err := os.ReadFile("testdata/kafka-3.9.1/mixed-0/" + f)
+			must(t, err)
+			want += fmt.Sprintf("%x", b)
+		}
+		if drawn != want {
+			t.Errorf("%s draws\n%s\nthe files hold\n%s", page, drawn, want)
+		}
 	}
 }

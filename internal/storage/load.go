@@ -379,6 +379,7 @@ func (l *Log) loadEpochs() (damaged bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	l.epochs.exists()
 	if err := l.epochs.parse(data); err != nil {
 		l.dir.log.Warn("leader-epoch-checkpoint is damaged; it is rebuilt from the batches", "partition", l.tp.String(), "error", err)
 		return true, nil

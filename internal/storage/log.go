@@ -408,6 +408,13 @@ func floorSegment(segs []*segment, offset int64) int {
 	return lo - 1
 }
 
+// empty tells whether the log holds no record, and held none since its first
+// segment began.
+func (l *Log) empty() bool {
+	segs := *l.segments.Load()
+	return len(segs) == 1 && segs[0].size.Load() == 0 && l.tail.end.Load() == segs[0].base
+}
+
 func (l *Log) active() *segment {
 	segs := *l.segments.Load()
 	return segs[len(segs)-1]
