@@ -80,7 +80,7 @@ func (m *Manager) nudge(d *logDir, now time.Time) {
 }
 
 func (l *Log) saveEpochsSoon() error {
-	if data, _ := l.epochs.unsaved(false, l.empty()); data == nil {
+	if data, _ := l.epochs.unsaved(false, l.tail.end.Load()); data == nil {
 		return nil
 	}
 	l.maintenance.Lock()

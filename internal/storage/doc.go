@@ -24,6 +24,7 @@
 //	<log dir>/topic-P/00000000000000000000.snapshot     producers up to this offset
 //	<log dir>/topic-P/leader-epoch-checkpoint           epoch -> first offset
 //	<log dir>/topic-P/partition.metadata                the topic's id
+//	<log dir>/topic-P/00000000000000000000.log.7.cut    what recovery cut off at byte 7
 //	<log dir>/topic-P.<32 hex digits>-delete            a partition on its way out
 //
 // # What it refuses
@@ -35,12 +36,21 @@
 // # Locks
 //
 // Log.mu is the append lock. It is held over one write to the page cache and
-// never over a sync, a roll, an open or a read; who needs those marks the log as
-// busy under the lock, works, and takes the lock again. Readers take no lock:
-// they use the published list of segments and the published tail (end offset and
-// position). Log.loadMu orders the first loading of a log. Manager.mu guards the
-// table of logs; it is held over no I/O. Order: Manager.mu, Log.loadMu, Log.mu,
-// then the leaves (epochs, file cache), which call nothing.
+// never over a sync, a roll, an open or a read; who needs those marks the end of
+// the log as busy under the lock, works, and takes the lock again. Readers take
+// no lock: they use the published list of segments and the published tail (end
+// offset and positions, a seqlock). A reader whose segment has gone waits for
+// maintenance and looks again.
+//
+// Log.maintenance, Manager.changing and logDir.checkpoints order slow work (first
+// loading, syncs, truncation, deletion; creating and deleting logs; writing
+// checkpoint files) and are held over its I/O. Nobody who appends to or reads a
+// loaded log takes them, but for the sync that flush.messages asks for.
+// Manager.mu guards the table of logs and is held over no I/O.
+//
+// Order: Manager.changing, Log.maintenance, logDir.checkpoints, Manager.mu,
+// index.check, Log.mu, then the leaves (epochs, txnIndex, logDir.mu, fileCache),
+// which call nothing.
 //
 // # Invariants
 //
@@ -50,14 +60,20 @@
 //     fails too, the directory goes offline.
 //  3. A failed sync takes the directory offline; nothing in it is synced again.
 //  4. The recovery point never passes what was synced, with the epochs and
-//     indexes that go with it.
-//  5. Below the recovery point nothing is ever cut. Above it the log is cut at
-//     the first bad batch, and what was cut is kept aside in a file.
+//     indexes that go with it, and is lowered on the disk before the log grows
+//     again where it was truncated. What a crash may bring back (a removed
+//     snapshot, a renamed segment, a cut tail) never lies below it.
+//  5. No segment below the recovery point is cut. From there on the log is cut
+//     at the first bad batch, and what was cut is kept aside in a file.
 //  6. .kafka_cleanshutdown is removed before any log is loaded, and written only
 //     by a clean stop after a good start.
 //  7. Indexes are hints: a lookup that does not land on a batch rebuilds them.
+//     The time index on the disk covers all below the recovery point.
 //  8. A slice that was handed out stays readable until it is released, also when
 //     its segment is deleted.
 //  9. Start-up cost after a clean stop does not grow with what is stored: a log
-//     is loaded when it is first used.
+//     is loaded when it is first used, and its end is known before.
+//  10. Two offsets tell what is durable: FlushedOffset for records (what
+//     flush.messages waits for), RecoveryPoint for records with all that goes
+//     with them (what a start trusts).
 package storage

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -20,10 +21,8 @@ type epochs struct {
 	mu struct {
 		sync.Mutex
 		entries []epochStart
-		changes uint64 // counts changes
-		saved   uint64 // changes that the file holds
-		synced  uint64 // changes that it holds for good
-		onDisk  bool   // there is a file
+		saved   []epochStart // what the file holds; nothing when there is none
+		synced  bool         // for good
 	}
 }
 
@@ -45,7 +44,6 @@ func (e *epochs) assign(epoch int32, start int64) {
 		n--
 	}
 	e.mu.entries = append(entries[:n], epochStart{epoch, start})
-	e.mu.changes++
 }
 
 func (e *epochs) latest() int32 {
@@ -99,7 +97,6 @@ func (e *epochs) truncateFromEnd(end int64) {
 	}
 	if n < len(e.mu.entries) {
 		e.mu.entries = e.mu.entries[:n]
-		e.mu.changes++
 	}
 }
 
@@ -116,7 +113,6 @@ func (e *epochs) truncateFromStart(start int64) {
 	kept := append([]epochStart(nil), entries[i-1:]...)
 	kept[0].start = start
 	e.mu.entries = kept
-	e.mu.changes++
 }
 
 func (e *epochs) clear() {
@@ -124,7 +120,6 @@ func (e *epochs) clear() {
 	defer e.mu.Unlock()
 	if len(e.mu.entries) > 0 {
 		e.mu.entries = nil
-		e.mu.changes++
 	}
 }
 
@@ -154,41 +149,39 @@ func (e *epochs) parse(data []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.mu.entries = entries
+	e.mu.saved, e.mu.synced = slices.Clone(entries), true
 	return nil
 }
 
-// exists notes that there is a file, whatever it holds.
-func (e *epochs) exists() {
+// unsaved returns the file's content and the entries in it, for markSaved, or a
+// nil content when the file is up to date (and, with durable, on the disk).
+// Epochs without a record, at the log's end, are left out: a start drops them
+// anyhow (as Kafka's LogLoader does), and whoever leads next notes its own. So a
+// leader of many idle partitions writes nothing.
+func (e *epochs) unsaved(durable bool, end int64) (data []byte, entries []epochStart) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.mu.onDisk = true
-}
-
-// unsaved returns the file's content and a ticket for markSaved, or nil when the
-// file is up to date (and, with durable, on the disk). An empty log has no use
-// for the file before there is one: an epoch without records ends where it
-// began, and whoever leads next notes its own.
-func (e *epochs) unsaved(durable, empty bool) (data []byte, ticket uint64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.mu.saved == e.mu.changes && (!durable || e.mu.synced == e.mu.changes) || empty && !e.mu.onDisk {
-		return nil, 0
+	entries = e.mu.entries
+	n := len(entries)
+	for n > 0 && entries[n-1].start >= end {
+		n--
 	}
-	b := append([]byte(checkpointVersion+"\n"), strconv.Itoa(len(e.mu.entries))...)
+	entries = entries[:n:n]
+	if slices.Equal(entries, e.mu.saved) && (!durable || e.mu.synced) {
+		return nil, nil
+	}
+	b := append([]byte(checkpointVersion+"\n"), strconv.Itoa(n)...)
 	b = append(b, '\n')
-	for _, entry := range e.mu.entries {
+	for _, entry := range entries {
 		b = append(strconv.AppendInt(b, int64(entry.epoch), 10), ' ')
 		b = append(strconv.AppendInt(b, entry.start, 10), '\n')
 	}
-	return b, e.mu.changes
+	return b, slices.Clone(entries)
 }
 
-func (e *epochs) markSaved(ticket uint64, durable bool) {
+// markSaved notes what the file holds; synced tells whether for good.
+func (e *epochs) markSaved(entries []epochStart, synced bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.mu.saved = max(e.mu.saved, ticket)
-	e.mu.onDisk = true
-	if durable {
-		e.mu.synced = max(e.mu.synced, ticket)
-	}
+	e.mu.saved, e.mu.synced = entries, synced
 }

@@ -103,7 +103,8 @@ func (l *Log) checkpoint() error {
 }
 
 // checkpointHeld is checkpoint with maintenance held. The last one of a clean
-// stop leaves a producer snapshot at the end.
+// stop leaves a producer snapshot at the end, unless there never was a producer:
+// where there is no snapshot at all, a start after it knows that.
 func (l *Log) checkpointHeld(last bool) error {
 	l.mu.Lock()
 	l.timeEntryLocked(l.active()) // the time index covers all up to the recovery point
@@ -111,7 +112,8 @@ func (l *Log) checkpointHeld(last bool) error {
 	end := l.tail.end.Load()
 	snapshots := l.mu.snapshots
 	l.mu.snapshots = nil
-	if last && end > segs[0].base || len(l.mu.producers.byID) > 0 && end > l.recovery.Load() {
+	known := len(l.mu.producers.byID) > 0 || l.snapshotAt >= 0 || len(snapshots) > 0
+	if known && (last || end > l.recovery.Load()) && end != l.snapshotAt && end > segs[0].base {
 		snapshots = append(snapshots, pendingSnapshot{end, l.mu.producers.encode()})
 	}
 	l.unsynced.Store(0)
@@ -169,6 +171,7 @@ func (l *Log) writeSnapshots(segs []*segment, snapshots []pendingSnapshot) error
 		}
 	}
 	newest := snapshots[len(snapshots)-1].offset
+	l.snapshotAt = newest
 	return l.removeSnapshots(func(offset int64) bool {
 		i := floorSegment(segs, offset)
 		return offset < newest && (i < 0 || segs[i].base != offset)
@@ -209,7 +212,7 @@ func (l *Log) removeSnapshots(doomed func(offset int64) bool) error {
 
 // saveEpochs writes leader-epoch-checkpoint if it changed.
 func (l *Log) saveEpochs(durable bool) error {
-	data, ticket := l.epochs.unsaved(durable, l.empty())
+	data, entries := l.epochs.unsaved(durable, l.tail.end.Load())
 	if data == nil {
 		return nil
 	}
@@ -221,6 +224,6 @@ func (l *Log) saveEpochs(durable bool) error {
 	if durable {
 		l.namesNew.Store(true) // the folder is synced next
 	}
-	l.epochs.markSaved(ticket, durable)
+	l.epochs.markSaved(entries, durable)
 	return nil
 }

@@ -379,8 +379,8 @@ func (l *Log) loadEpochs() (damaged bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	l.epochs.exists()
 	if err := l.epochs.parse(data); err != nil {
+		l.epochs.markSaved([]epochStart{{epoch: -1}}, false) // the file holds something else
 		l.dir.log.Warn("leader-epoch-checkpoint is damaged; it is rebuilt from the batches", "partition", l.tp.String(), "error", err)
 		return true, nil
 	}
@@ -441,6 +441,7 @@ func (l *Log) eachBatch(segs []*segment, from int64, f func(*segment, *scanner) 
 // (Kafka takes none of old logs either).
 func (l *Log) loadProducers(snapshots []int64, segs []*segment, end int64, intact bool) (*producers, error) {
 	p, from, gone := newProducers(), segs[0].base, false
+	l.snapshotAt = -1
 	for _, offset := range slices.Backward(snapshots) {
 		name := filepath.Join(l.folder, offsetName(offset, snapshotSuffix))
 		if offset >= segs[0].base && offset <= end {
@@ -450,7 +451,7 @@ func (l *Log) loadProducers(snapshots []int64, segs []*segment, end int64, intac
 			}
 			got, err := decodeProducers(data)
 			if err == nil {
-				p, from = got, offset
+				p, from, l.snapshotAt = got, offset, offset
 				intact = false
 				break
 			}

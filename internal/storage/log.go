@@ -52,6 +52,10 @@ type Log struct {
 	// is held over I/O, and taken by nobody who appends to or reads a loaded log.
 	maintenance sync.Mutex
 
+	// snapshotAt is the offset of the newest producer snapshot in the folder, -1
+	// when there is none. Guarded by maintenance.
+	snapshotAt int64
+
 	// mu is the append lock; see the package comment.
 	mu struct {
 		sync.Mutex
@@ -89,6 +93,8 @@ func newLog(tp wire.TopicPartition, d *logDir, c *config.Topic) *Log {
 	l.config.Store(c)
 	l.mu.idle = sync.NewCond(&l.mu.Mutex)
 	l.mu.producers = newProducers()
+	l.epochs.mu.synced = true
+	l.snapshotAt = -1
 	l.unstable.Store(-1)
 	l.segments.Store(&[]*segment{})
 	return l
@@ -406,13 +412,6 @@ func floorSegment(segs []*segment, offset int64) int {
 		}
 	}
 	return lo - 1
-}
-
-// empty tells whether the log holds no record, and held none since its first
-// segment began.
-func (l *Log) empty() bool {
-	segs := *l.segments.Load()
-	return len(segs) == 1 && segs[0].size.Load() == 0 && l.tail.end.Load() == segs[0].base
 }
 
 func (l *Log) active() *segment {

@@ -384,7 +384,7 @@ func (m *Manager) Close() error {
 func (m *Manager) syncAtOnce(logs []*Log) {
 	dirty := map[*logDir]int{}
 	for _, l := range logs {
-		if l.state.Load() == loaded && l.tail.end.Load() > l.recovery.Load() {
+		if l.state.Load() == loaded && (l.tail.end.Load() > l.recovery.Load() || l.namesNew.Load() || l.folderNew.Load()) {
 			dirty[l.dir]++
 		}
 	}

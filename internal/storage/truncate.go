@@ -225,6 +225,7 @@ func (l *Log) restartAt(offset int64) error {
 	l.startRaised.Store(false)
 	l.mu.Unlock()
 	l.epochs.clear()
+	l.snapshotAt = -1
 	l.dir.removeLater(names, l.config.Load().FileDeleteDelayMs)
 	if err := l.removeSnapshots(func(int64) bool { return true }); err != nil {
 		return err
