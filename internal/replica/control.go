@@ -110,6 +110,16 @@ func (m *Manager) changeRoleLocked(p *Partition, tp wire.TopicPartition, id wire
 	}
 	known := p != nil
 	if !known {
+		if !s.IsNew && m.hiddenLocked(tp) {
+			m.o.Logger.Error("a partition is offline: its log may lie in a log directory that is offline", "partition", tp.String())
+			p = newPartition(m, tp, nil)
+			v.Role = Offline
+			p.view.Store(v)
+			m.table.put(p)
+			m.table.setID(p.Topic, id)
+			m.roleChanged(p)
+			return wire.KafkaStorageError
+		}
 		log, err := m.openLocked(tp, id)
 		if err != nil {
 			m.o.Logger.Error("cannot open a partition's log", "partition", tp.String(), "err", err)
@@ -131,6 +141,15 @@ func (m *Manager) changeRoleLocked(p *Partition, tp wire.TopicPartition, id wire
 	p.changed()
 	m.roleChanged(p)
 	return wire.None
+}
+
+// hiddenLocked tells whether a partition that is not new may have its log in a
+// directory that is offline: an empty one in its place would pass for it.
+func (m *Manager) hiddenLocked(tp wire.TopicPartition) bool {
+	if _, ok := m.o.Storage.Log(tp); ok {
+		return false
+	}
+	return slices.ContainsFunc(m.o.Storage.Dirs(), func(d storage.DirInfo) bool { return d.Err != nil })
 }
 
 // openLocked returns the log of a partition, made when there is none.

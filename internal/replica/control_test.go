@@ -2,6 +2,8 @@ package replica
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"barnabas/internal/config"
@@ -95,6 +97,79 @@ func TestLeaderAndISRFollowsEpochs(t *testing.T) {
 	}
 	if got := m.TopicByID(id); got == nil || got.Name != "t" {
 		t.Errorf("by id: %v", got)
+	}
+}
+
+// Kafka's LogManager.getOrCreateLog: an empty log must not take the place of
+// one that a failed directory hides.
+func TestPartitionsOfAnOfflineDirectoryAreNotMadeAnew(t *testing.T) {
+	folder := t.TempDir()
+	good, bad := filepath.Join(folder, "good"), filepath.Join(folder, "bad")
+	c, err := config.NewBroker(map[string]string{"broker.id": "1", "log.dirs": good + "," + bad, "zookeeper.connect": "unused:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func() (*Manager, func()) {
+		s, err := storage.Open(storage.Options{Dirs: []string{good, bad}, Config: c, BrokerID: 1, ClusterID: "c"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := NewManager(Options{BrokerID: 1, Storage: s})
+		return m, func() { m.Close(); _ = s.Close() }
+	}
+	isNew := func(partition int32) kmsg.LeaderAndISRRequestTopicPartition {
+		s := state(partition, 1, 0, 1)
+		s.IsNew = true
+		return s
+	}
+	m, closeAll := open()
+	for i := range int32(4) {
+		if got := apply(t, m, 4, 1, wire.UUID{}, isNew(i)); got != "0 0" {
+			t.Fatal(got)
+		}
+	}
+	closeAll()
+	if err := os.Rename(bad, bad+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(bad, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m, closeAll = open()
+	hidden := 0
+	for i := range int32(4) {
+		got := apply(t, m, 4, 2, wire.UUID{}, state(i, 1, 1, 1))
+		switch {
+		case got == "0 56":
+			hidden++
+			p := m.Partition(wire.TopicPartition{Topic: "t", Partition: i})
+			if _, code := p.Leading(-1); code != wire.KafkaStorageError {
+				t.Errorf("partition %d: %v", i, code)
+			}
+		case got != "0 0":
+			t.Errorf("partition %d: %s", i, got)
+		}
+	}
+	if hidden != 2 {
+		t.Errorf("%d partitions are offline, want the 2 of the offline directory", hidden)
+	}
+	// New ones have a place.
+	if got := apply(t, m, 4, 2, wire.UUID{}, isNew(4)); got != "0 0" {
+		t.Errorf("a new partition: %s", got)
+	}
+	closeAll()
+	if err := os.Remove(bad); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(bad+".away", bad); err != nil {
+		t.Fatal(err)
+	}
+	m, closeAll = open() // no partition lies in both
+	defer closeAll()
+	for i := range int32(4) {
+		if got := apply(t, m, 4, 3, wire.UUID{}, state(i, 1, 2, 1)); got != "0 0" {
+			t.Errorf("partition %d once its directory is back: %s", i, got)
+		}
 	}
 }
 
