@@ -97,8 +97,18 @@ func (m *Machine) initialize(parts []*partition, then func(initialized, found []
 	})
 }
 
-// elect chooses and writes leaders of partitions that have a state.
+// elect chooses and writes leaders of partitions that have a state. Where leaders
+// change ISRs themselves, and tell of it seconds later, what is in memory may
+// name no candidate although there is one: it is read again first.
 func (m *Machine) elect(parts []*partition, s strategy, then func(elected []*partition)) {
+	if m.lowISR() && len(parts) > 0 {
+		m.readStates(parts, func([]bool) { m.electKnown(parts, s, then) })
+		return
+	}
+	m.electKnown(parts, s, then)
+}
+
+func (m *Machine) electKnown(parts []*partition, s strategy, then func(elected []*partition)) {
 	m.uncleanAllowed(parts, s, func(unclean map[string]bool) {
 		choose := func(p *partition) (znode.PartitionState, bool) {
 			state, why := m.choose(p, s, s == electUnclean || unclean[p.topic.name])
