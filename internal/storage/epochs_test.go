@@ -73,10 +73,14 @@ func TestEpochsFollowLeadersAndBatches(t *testing.T) {
 	send(0)
 	must(t, l.AssignEpoch(3))
 	m.Tick(c.advance(time.Second))
-	if got := string(readFile(t, mem, part+"/"+epochFile)); got != "0\n2\n0 0\n3 2\n" {
-		t.Fatalf("an epoch without records is in the file after a moment: %q", got)
+	if got := string(readFile(t, mem, part+"/"+epochFile)); got != "0\n1\n0 0\n" {
+		t.Fatalf("epochs are in the file after a moment, those without records are not: %q", got)
 	}
 	send(3)
+	m.Tick(c.advance(time.Second))
+	if got := string(readFile(t, mem, part+"/"+epochFile)); got != "0\n2\n0 0\n3 2\n" {
+		t.Fatalf("an epoch is in the file when it has a record: %q", got)
+	}
 	_, err := l.AppendFollower(batch(t, record.BatchOptions{BaseOffset: 4, LeaderEpoch: 5}, 2, 1000, "v"))
 	must(t, err)
 	if got := entriesOf(&l.epochs); got != "[{0 0} {3 2} {5 4}]" {

@@ -14,6 +14,10 @@ const (
 	syncAfter = 60 * time.Second
 )
 
+// snapshotWorth is from how many bytes on a segment gets a producer snapshot also
+// when there are no producers, so that a start need not look for them.
+const snapshotWorth = 1 << 20
+
 // Flush makes the records appended so far durable: [Log.FlushedOffset] is then
 // the end of the log at the time of the call, or beyond. Many calls at a time
 // share a sync.
@@ -112,7 +116,7 @@ func (l *Log) checkpointHeld(last bool) error {
 	end := l.tail.end.Load()
 	snapshots := l.mu.snapshots
 	l.mu.snapshots = nil
-	known := len(l.mu.producers.byID) > 0 || l.snapshotAt >= 0 || len(snapshots) > 0
+	known := len(l.mu.producers.byID) > 0 || l.snapshotAt >= 0 || len(snapshots) > 0 || l.active().size.Load() > snapshotWorth
 	if known && (last || end > l.recovery.Load()) && end != l.snapshotAt && end > segs[0].base {
 		snapshots = append(snapshots, pendingSnapshot{end, l.mu.producers.encode()})
 	}
