@@ -61,6 +61,11 @@ type Broker struct {
 	// Groups coordinates the consumer groups of the partitions of
 	// __consumer_offsets that this broker leads.
 	Groups *Groups
+	// Transactions coordinates the transactional ids of the partitions of
+	// __transaction_state that this broker leads.
+	Transactions *Transactions
+	// OpenTransactions are those that Transactions has open.
+	OpenTransactions *OpenTransactions
 	// Fetches holds the fetch sessions.
 	Fetches   *FetchSessions
 	ZooKeeper ZooKeeper

@@ -43,8 +43,8 @@ func noCoordinator(c wire.Code, message string) coordinatorAnswer {
 	return coordinatorAnswer{code: c, message: message, id: -1, port: -1}
 }
 
-// handleFindCoordinator makes __consumer_offsets when it is asked for the first
-// time, and says "not available" until the partition has a leader.
+// handleFindCoordinator makes the coordinator's topic when it is asked for the
+// first time, and says "not available" until the partition has a leader.
 func handleFindCoordinator(b *Broker, q *Request) {
 	var in kmsg.FindCoordinatorRequest
 	in.Default()
@@ -67,7 +67,11 @@ func handleFindCoordinator(b *Broker, q *Request) {
 		return
 	}
 	b.background(q, func(ctx context.Context) {
-		b.createAutomatically(ctx, []string{OffsetsTopic})
+		name := OffsetsTopic
+		if in.CoordinatorType == transactionCoordinator {
+			name = TransactionsTopic
+		}
+		b.createAutomatically(ctx, []string{name})
 		replyCoordinators(q, keys, answers)
 	})
 }
@@ -75,10 +79,11 @@ func handleFindCoordinator(b *Broker, q *Request) {
 // findCoordinator returns the answer for one key, and whether the topic behind
 // it has to be made.
 func (b *Broker) findCoordinator(q *Request, kind int8, key string) (a coordinatorAnswer, missing bool) {
+	name := OffsetsTopic
 	switch kind {
 	case groupCoordinator:
-	case transactionCoordinator: // there is none yet
-		return noCoordinator(wire.CoordinatorNotAvailable, ""), false
+	case transactionCoordinator:
+		name = TransactionsTopic
 	case shareCoordinator:
 		if q.Version < 6 {
 			return noCoordinator(wire.InvalidRequest, ""), false
@@ -87,7 +92,7 @@ func (b *Broker) findCoordinator(q *Request, kind int8, key string) (a coordinat
 	default:
 		return noCoordinator(wire.InvalidRequest, explain(wire.InvalidRequest)), false
 	}
-	topic := b.Metadata.Topic(OffsetsTopic)
+	topic := b.Metadata.Topic(name)
 	if topic == nil {
 		return noCoordinator(wire.CoordinatorNotAvailable, ""), true
 	}

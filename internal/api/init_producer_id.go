@@ -2,7 +2,10 @@ package api
 
 import (
 	"context"
+	"time"
 
+	"barnabas/internal/coordinator"
+	"barnabas/internal/coordinator/txn"
 	"barnabas/internal/wire"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -21,8 +24,8 @@ var _ = register(API{
 	Handle: handleInitProducerID,
 })
 
-// handleInitProducerID answers idempotent producers. Transactional ones are told
-// that the coordinator is not available: there is none yet.
+// handleInitProducerID answers idempotent producers itself; transactional ones
+// get their ids from their coordinator.
 func handleInitProducerID(b *Broker, q *Request) {
 	var in kmsg.InitProducerIDRequest
 	in.Default()
@@ -46,7 +49,7 @@ func handleInitProducerID(b *Broker, q *Request) {
 		case in.TransactionTimeoutMillis <= 0 || in.TransactionTimeoutMillis > max:
 			fail(wire.InvalidTransactionTimeout)
 		default:
-			fail(wire.CoordinatorNotAvailable)
+			b.initTransactional(q, &in)
 		}
 		return
 	}
@@ -66,5 +69,49 @@ func handleInitProducerID(b *Broker, q *Request) {
 			return
 		}
 		succeed(id)
+	})
+}
+
+// initTransactional asks a transactional id's coordinator, and once more with a
+// fresh producer id if it needs one.
+func (b *Broker) initTransactional(q *Request, in *kmsg.InitProducerIDRequest) {
+	reply := func(a txn.Initialized) {
+		r := kmsg.NewPtrInitProducerIDResponse()
+		r.ErrorCode, r.ProducerID, r.ProducerEpoch = fenced(a.Code, q.Version >= 4), a.ID, a.Epoch
+		q.Reply(r)
+	}
+	fail := func(code wire.Code) {
+		reply(txn.Initialized{Code: code, Producer: coordinator.Producer{ID: -1, Epoch: -1}})
+	}
+	ask := func(fresh int64, answered func(txn.Initialized)) {
+		init := txn.Init{
+			TransactionalID: *in.TransactionalID, Timeout: in.TransactionTimeoutMillis,
+			Known: coordinator.Producer{ID: in.ProducerID, Epoch: in.ProducerEpoch}, Fresh: fresh,
+		}
+		c := laterCall(q, func(answer any) { answered(answer.(txn.Initialized)) }, fail)
+		b.atTransaction(init.TransactionalID, c, func(m *txn.Machine, now time.Time, out *coordinator.Effects) { m.Init(init, c, now, out) })
+	}
+	ask(-1, func(a txn.Initialized) {
+		if !a.NeedsID {
+			reply(a)
+			return
+		}
+		if id, ok, _ := b.nextProducerID(); ok {
+			ask(id, reply)
+			return
+		}
+		ok := b.Go(func(ctx context.Context) {
+			ctx, cancel := context.WithTimeout(ctx, zooKeeperTimeout)
+			defer cancel()
+			id, err := b.waitProducerID(ctx)
+			if err != nil {
+				fail(wire.CoordinatorLoadInProgress) // come again
+				return
+			}
+			ask(id, reply)
+		})
+		if !ok {
+			q.Fail(ErrClosing)
+		}
 	})
 }

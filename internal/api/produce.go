@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"barnabas/internal/config"
+	"barnabas/internal/coordinator"
 	"barnabas/internal/metadata"
 	"barnabas/internal/record"
 	"barnabas/internal/replica"
@@ -46,6 +47,8 @@ type producing struct {
 	failed    wire.Code
 	waits     []pendingAck
 	endpoints leaderEndpoints
+
+	transactionalID []byte // nil: none
 }
 
 // handleProduce appends each partition's records and answers: at once for
@@ -59,7 +62,7 @@ func handleProduce(b *Broker, q *Request) {
 	}
 	r := wire.NewReader(q.Body)
 	if q.Version >= 3 {
-		r.NullableString(p.flexible) // transactional id: the batches themselves tell
+		p.transactionalID = r.NullableString(p.flexible)
 	}
 	p.acks, p.timeout = r.Int16(), r.Int32()
 	topics := r.Array(p.flexible, 1)
@@ -198,8 +201,8 @@ func (p *producing) append(d *produced, name []byte, t *replica.Topic, index int
 			d.info.LogStartOffset = log.StartOffset() // what Kafka finds out in the log, not in the request
 		}
 		return
-	case checked.Transactional:
-		d.code = wire.InvalidTxnState // no coordinator knows of this transaction
+	case checked.Transactional && !p.mayWrite(checked.Set, name, index):
+		d.code = wire.InvalidTxnState
 		return
 	case len(checked.Set) == 0:
 		d.info.LogStartOffset = log.StartOffset()
@@ -212,6 +215,14 @@ func (p *producing) append(d *produced, name []byte, t *replica.Topic, index int
 			d.info.LogStartOffset = log.StartOffset()
 		}
 	}
+}
+
+// mayWrite tells whether a transaction's batch belongs to a transaction that has
+// the partition (KIP-890).
+func (p *producing) mayWrite(set []byte, name []byte, index int32) bool {
+	b := record.Batch(set)
+	producer := coordinator.Producer{ID: b.ProducerID(), Epoch: b.ProducerEpoch()}
+	return p.b.mayWrite(string(p.transactionalID), producer, string(name), index)
 }
 
 // rejectedRecords returns the error that lists rejected records, if it is one.

@@ -14,6 +14,7 @@ import (
 	"barnabas/internal/api"
 	"barnabas/internal/config"
 	"barnabas/internal/controller"
+	"barnabas/internal/coordinator/txn"
 	"barnabas/internal/keeper"
 	"barnabas/internal/metadata"
 	"barnabas/internal/replica"
@@ -47,12 +48,19 @@ type Broker struct {
 	info    Info
 	started time.Time
 
-	keeper     *keeper.Server // nil with an ensemble
-	zk         *zookeeper.Client
-	storage    *storage.Manager
-	metadata   *metadata.Cache
-	replicas   *replica.Manager
-	groups     *api.Groups
+	keeper   *keeper.Server // nil with an ensemble
+	zk       *zookeeper.Client
+	storage  *storage.Manager
+	metadata *metadata.Cache
+	replicas *replica.Manager
+	groups   *api.Groups
+
+	transactions *api.Transactions
+	open         *api.OpenTransactions
+	markers      *txn.Markers
+	markerConns  markerConns
+	handlers     atomic.Pointer[api.Broker] // api, once it is there
+
 	controller *controller.Controller
 	link       *controllerLink
 	api        *api.Broker

@@ -61,6 +61,7 @@ func (b *Broker) build(context.Context) error {
 	c := b.config.Load()
 	b.metadata = metadata.New()
 	b.groups = b.newGroups(c)
+	b.newTransactions(c)
 	b.link = &controllerLink{b: b}
 	b.replicas = replica.NewManager(replica.Options{
 		BrokerID: b.info.ID, Storage: b.storage, Topic: b.configs.topic, BrokerEpoch: b.epoch.Load,
@@ -71,6 +72,7 @@ func (b *Broker) build(context.Context) error {
 	})
 	b.onClose("replicas", func() error { b.replicas.Close(); return nil })
 	b.onClose("groups", func() error { b.groups.Close(); return nil })
+	b.onClose("transactions", b.closeTransactions)
 	b.controller = controller.New(controller.Options{
 		BrokerID: b.info.ID, IBP: c.IBP(), ZooKeeper: b.zk,
 		InterBrokerListener: c.InterBrokerListener(),
@@ -124,9 +126,10 @@ func (b *Broker) serve(ctx context.Context) error {
 	c := b.config.Load()
 	b.api = &api.Broker{
 		ID: b.info.ID, ClusterID: b.info.ClusterID, Config: b.config, Metadata: b.metadata,
-		ZooKeeper: zkView{b.zk}, Controller: b.controller, Services: b.controller, Controlled: local{b}, Replicas: b.replicas, Groups: b.groups, Fetches: api.NewFetchSessions(c.Int("max.incremental.fetch.session.cache.slots"), time.Now),
+		ZooKeeper: zkView{b.zk}, Controller: b.controller, Services: b.controller, Controlled: local{b}, Replicas: b.replicas, Groups: b.groups, Transactions: b.transactions, OpenTransactions: b.open, Fetches: api.NewFetchSessions(c.Int("max.incremental.fetch.session.cache.slots"), time.Now),
 		Storage: b.storage, Log: b.log.With("part", "api"), LogLevel: b.level, Now: time.Now,
 	}
+	b.handlers.Store(b.api)
 	b.onClose("handlers", func() error { b.api.Close(); return nil })
 	var listeners []server.Listener
 	for i, l := range b.info.Listeners {

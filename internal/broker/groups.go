@@ -41,13 +41,22 @@ func (b *Broker) newGroups(c *config.Broker) *api.Groups {
 // roleChanged tells the coordinators which partitions of their topics this
 // broker leads.
 func (b *Broker) roleChanged(p *replica.Partition) {
-	if p.Topic != api.OffsetsTopic {
+	var coordinators interface {
+		Elected(int32, coordinator.Log)
+		Resigned(int32)
+	}
+	switch p.Topic {
+	case api.OffsetsTopic:
+		coordinators = b.groups
+	case api.TransactionsTopic:
+		coordinators = b.transactions
+	default:
 		return
 	}
 	if p.View().Role == replica.Leader {
-		b.groups.Elected(p.Index, coordinator.LeaderLog(p))
+		coordinators.Elected(p.Index, coordinator.LeaderLog(p))
 	} else {
-		b.groups.Resigned(p.Index)
+		coordinators.Resigned(p.Index)
 	}
 }
 

@@ -1,7 +1,6 @@
 package coordinator
 
 import (
-	"encoding/binary"
 	"time"
 
 	"barnabas/internal/record"
@@ -23,77 +22,78 @@ func (s *shard[M]) batchOptions(p *Producer) record.BatchOptions {
 // append fails meanwhile there is no machine any more.
 func (s *shard[M]) replay(now int64) {
 	e := &s.effects
-	apart := e.Producer != nil || e.Marker != nil
-	if s.sealed || apart {
-		s.flush()
-	}
-	if e.Producer != nil {
-		s.batch.Reset(s.batchOptions(e.Producer))
+	if e.Producer != nil || e.Marker != nil {
+		s.appendApart(now)
+		return
 	}
 	for _, r := range e.Records {
 		if s.batch.Count() > 0 && s.batch.Size()+len(r.Key)+len(r.Value)+maxRecordOverhead > s.log.MaxBatch() {
 			s.flush()
-			if e.Producer != nil {
-				s.batch.Reset(s.batchOptions(e.Producer))
-			}
 		}
 		if s.run == 0 {
 			return
 		}
-		entry := Entry{Position: s.position, Time: now, Record: r}
-		if e.Producer != nil {
-			entry.Transactional, entry.Producer = true, *e.Producer
-		}
 		s.batch.Append(now, r.Key, r.Value)
-		s.position++
-		if err := s.machine.Replay(entry); err != nil {
-			s.r.o.Logger.Error("a coordinator does not know its own record", "topic", s.r.o.Topic, "partition", s.partition, "err", err)
-		}
+		s.apply(Entry{Time: now, Record: r})
 	}
-	if e.Marker != nil && s.run != 0 {
-		o := s.batchOptions(&e.Marker.Producer)
-		o.Control, o.Codec, o.Producer.Sequence = true, record.None, record.NoSequence
-		s.batch.Reset(o)
-		key, value := markerBytes(*e.Marker)
-		s.batch.Append(now, key, value)
-		s.machine.End(*e.Marker, s.position)
-		s.position++
-	}
-	s.sealed = s.sealed || apart
 }
 
-// markerBytes encodes an end transaction marker:
-//
-//	key    version int16 0 | type int16: 0 abort, 1 commit
-//	value  version int16 0 | coordinator epoch int32
-func markerBytes(m Marker) (key, value []byte) {
-	key, value = make([]byte, 4), make([]byte, 6)
-	if m.Commit {
-		key[3] = 1
+func (s *shard[M]) apply(e Entry) {
+	e.Position = s.position
+	s.position++
+	if err := s.machine.Replay(e); err != nil {
+		s.r.o.Logger.Error("a coordinator does not know its own record", "topic", s.r.o.Topic, "partition", s.partition, "err", err)
 	}
-	binary.BigEndian.PutUint32(value[2:], uint32(m.CoordinatorEpoch))
-	return key, value
 }
 
-// markerOf reads what markerBytes wrote.
-func markerOf(b record.Batch, r *record.Record) (Marker, bool) {
-	if len(r.Key) < 4 || len(r.Value) < 6 {
-		return Marker{}, false
-	}
-	kind := binary.BigEndian.Uint16(r.Key[2:])
-	return Marker{
-		Producer: Producer{b.ProducerID(), b.ProducerEpoch()}, Commit: kind == 1,
-		CoordinatorEpoch: int32(binary.BigEndian.Uint32(r.Value[2:])),
-	}, kind <= 1
-}
-
-// flush appends the batch and has its replies wait for the high watermark.
-func (s *shard[M]) flush() {
-	if s.batch.Count() == 0 {
+// appendApart appends a transaction's records, or its marker, in a batch of
+// their own. The log may refuse them, since the producer or the coordinator is
+// fenced: so they are applied when they are appended, and then only the event
+// fails.
+func (s *shard[M]) appendApart(now int64) {
+	e := &s.effects
+	s.flush()
+	if s.run == 0 {
 		return
 	}
+	if e.Marker != nil {
+		s.batch.Reset(markerOptions(*e.Marker))
+		key, value := markerBytes(*e.Marker)
+		s.batch.Append(now, key, value)
+	} else {
+		s.batch.Reset(s.batchOptions(e.Producer))
+		for _, r := range e.Records {
+			s.batch.Append(now, r.Key, r.Value)
+		}
+	}
+	end, err := s.appendBatch()
+	if err != nil {
+		for _, r := range e.Replies {
+			if _, ok := s.parked[r.To]; ok {
+				delete(s.parked, r.To)
+				r.To.Fail(Code(err))
+			}
+		}
+		e.Replies = e.Replies[:0]
+		if Code(err) == wire.NotCoordinator {
+			s.lost(err)
+		}
+		return
+	}
+	if e.Marker != nil {
+		s.machine.End(*e.Marker, s.position)
+		s.position++
+	} else {
+		for _, r := range e.Records {
+			s.apply(Entry{Time: now, Record: r, Transactional: true, Producer: *e.Producer})
+		}
+	}
+	s.await(end, nil) // the replies join this flight
+}
+
+// appendBatch appends what the builder has, and empties it.
+func (s *shard[M]) appendBatch() (end int64, err error) {
 	set, err := s.batch.Build()
-	var end int64
 	switch {
 	case err != nil:
 	case !s.current():
@@ -101,9 +101,18 @@ func (s *shard[M]) flush() {
 	default:
 		end, err = s.log.Append(set)
 	}
-	replies := s.replies
-	s.replies, s.sealed = nil, false
 	s.batch.Reset(s.batchOptions(nil))
+	return end, err
+}
+
+// flush appends the batch and has its replies wait for the high watermark.
+func (s *shard[M]) flush() {
+	if s.batch.Count() == 0 {
+		return
+	}
+	end, err := s.appendBatch()
+	replies := s.replies
+	s.replies = nil
 	if err != nil {
 		s.r.o.Logger.Warn("a coordinator cannot append; it loads its partition again", "topic", s.r.o.Topic, "partition", s.partition, "err", err)
 		s.fail(replies, Code(err))
@@ -185,7 +194,7 @@ func (s *shard[M]) drop(code wire.Code) {
 	s.machine, s.run, s.timers, s.reload = none, 0, timers{}, time.Time{}
 	s.batch.Reset(s.batchOptions(nil))
 	s.fail(s.replies, code)
-	s.replies, s.sealed = nil, false
+	s.replies = nil
 	if run != 0 && s.r.o.Unloaded != nil {
 		s.r.o.Unloaded(s.partition)
 	}

@@ -142,6 +142,12 @@ func (r *Runtime[M]) Led() (active []int32, busy bool) {
 	return active, busy
 }
 
+// Leads tells whether this broker leads a partition, loaded or not.
+func (r *Runtime[M]) Leads(partition int32) bool {
+	s := r.shard(partition)
+	return s != nil && s.phase() != idle
+}
+
 // Close ends every shard and waits for its goroutine. Callers that wait are
 // told NOT_COORDINATOR.
 func (r *Runtime[M]) Close() {

@@ -78,7 +78,6 @@ type shard[M Machine] struct {
 	parked   map[Caller]struct{} // not answered yet, and held by the machine
 	effects  Effects
 	batch    *record.Builder
-	sealed   bool     // nothing may join batch: it is of a transaction
 	replies  []Reply  // wait for what is in batch
 	flights  []flight // appended, not committed; in order
 	seq      uint64   // of the last flight

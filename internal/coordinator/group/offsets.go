@@ -89,6 +89,12 @@ func (m *Machine) Commit(c *Commit, from coordinator.Caller, now time.Time, out 
 	out.Reply(from, c)
 }
 
+// WriteMarker ends a transaction in this partition. The answer is nil.
+func (m *Machine) WriteMarker(marker coordinator.Marker, from coordinator.Caller, out *coordinator.Effects) {
+	out.Marker = &marker
+	out.Reply(from, nil)
+}
+
 // checkCommit judges who commits (validateOffsetCommit).
 func (m *Machine) checkCommit(g *group, c *Commit) wire.Code {
 	switch {

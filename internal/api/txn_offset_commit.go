@@ -1,0 +1,77 @@
+package api
+
+import (
+	"time"
+
+	"barnabas/internal/coordinator"
+	groups "barnabas/internal/coordinator/group"
+	"barnabas/internal/wire"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+var _ = register(API{
+	Key: 28, Name: "TxnOffsetCommit", Min: 0, Max: 4, MaxFrame: 16 << 20, Expansion: 24,
+	Versions: []string{
+		"offsets that count when the transaction is committed (KIP-98)",
+		"throttled after the answer, not before it (KIP-219)",
+		"leader epochs (KIP-320)",
+		"flexible; the member, so that zombies are fenced (KIP-447)",
+		"TRANSACTION_ABORTABLE (KIP-890)",
+	},
+	Handle: handleTxnOffsetCommit,
+})
+
+func handleTxnOffsetCommit(b *Broker, q *Request) {
+	in := new(kmsg.TxnOffsetCommitRequest)
+	in.Default()
+	if !q.Decode(in) {
+		return
+	}
+	c := &groups.Commit{Group: in.Group, Member: in.MemberID, Instance: in.InstanceID, Generation: in.Generation}
+	c.Producer = &coordinator.Producer{ID: in.ProducerID, Epoch: in.ProducerEpoch}
+	valid := false
+	for _, t := range in.Topics {
+		for _, p := range t.Partitions {
+			o := groups.CommitOffset{Topic: t.Topic, Partition: p.Partition, Offset: p.Offset, LeaderEpoch: p.LeaderEpoch, Time: q.Received.UnixMilli(), Expire: -1}
+			if p.Metadata != nil {
+				o.Metadata = *p.Metadata
+			}
+			if b.Metadata.Partition(t.Topic, p.Partition) == nil {
+				o.Code = wire.UnknownTopicOrPartition
+			}
+			valid = valid || o.Code == wire.None
+			c.Offsets = append(c.Offsets, o)
+		}
+	}
+	reply := func() {
+		r := kmsg.NewPtrTxnOffsetCommitResponse()
+		at := 0
+		for _, t := range in.Topics {
+			topic := kmsg.TxnOffsetCommitResponseTopic{Topic: t.Topic}
+			for range t.Partitions {
+				o := &c.Offsets[at]
+				topic.Partitions = append(topic.Partitions, kmsg.TxnOffsetCommitResponseTopicPartition{Partition: o.Partition, ErrorCode: int16(o.Code)})
+				at++
+			}
+			r.Topics = append(r.Topics, topic)
+		}
+		q.Reply(r)
+	}
+	if !valid {
+		reply()
+		return
+	}
+	from := laterCall(q, func(any) { reply() }, func(code wire.Code) {
+		if code == wire.CoordinatorLoadInProgress && q.Version < 2 { // which older clients do not expect
+			code = wire.CoordinatorNotAvailable
+		}
+		c.Fail(code)
+		reply()
+	})
+	if partition, ok := b.groupPartition(in.Group); ok && !b.mayWrite(in.TransactionalID, *c.Producer, OffsetsTopic, partition) {
+		from.Fail(wire.InvalidTxnState)
+		return
+	}
+	b.atGroup(in.Group, from, func(m *groups.Machine, now time.Time, out *coordinator.Effects) { m.Commit(c, from, now, out) })
+}
