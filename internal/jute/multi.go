@@ -8,8 +8,6 @@ type MultiHeader struct {
 	Err  Error // -1 in requests and in the last header
 }
 
-// multiHeaderSize is a MultiHeader's bytes on the wire.
-const multiHeaderSize = 9
 
 func (r *MultiHeader) Encode(e *Encoder) {
 	e.Int(int32(r.Op))

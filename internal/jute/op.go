@@ -94,6 +94,9 @@ func (m CreateMode) Sequential() bool {
 	return m == PersistentSequential || m == EphemeralSequential || m == PersistentSequentialTTL
 }
 
+// TTL tells whether the node has a time to live.
+func (m CreateMode) TTL() bool { return m == PersistentTTL || m == PersistentSequentialTTL }
+
 // EventType is the type field of a WatcherEvent (Watcher.Event.EventType).
 type EventType int32
 

@@ -201,6 +201,14 @@ func NewRequest(op Op) Record {
 		return new(MultiRequest)
 	case OpSetWatches:
 		return new(SetWatchesRequest)
+	case OpSetWatches2:
+		return new(SetWatches2Request)
+	case OpAddWatch:
+		return new(AddWatchRequest)
+	case OpCheckWatches, OpRemoveWatches:
+		return new(WatchTypeRequest)
+	case OpReconfig:
+		return new(ReconfigRequest)
 	case OpAuth:
 		return new(AuthPacket)
 	}
@@ -231,6 +239,10 @@ func NewResponse(op Op) Record {
 		return new(SyncResponse)
 	case OpMulti, OpMultiRead:
 		return new(MultiResponse)
+	case OpAddWatch:
+		return new(ErrorResponse)
+	case OpWhoAmI:
+		return new(WhoAmIResponse)
 	}
 	return nil
 }

@@ -12,11 +12,17 @@ func (c *core) apply(t *txn, now time.Time) {
 	c.lastZxid = max(c.lastZxid, t.zxid)
 	results := make([]jute.MultiResult, 0, len(t.steps))
 	for i := range t.steps {
-		results = append(results, c.applyStep(&t.steps[i], t.zxid))
+		res := c.applyStep(&t.steps[i], t.zxid)
+		if res.Op == jute.OpCreateContainer || res.Op == jute.OpCreateTTL { // OpResult.CreateResult
+			res.Op = jute.OpCreate2
+		}
+		results = append(results, res)
 	}
 	switch t.op {
 	case jute.OpCreateSession:
+		t.session.fresh = false
 		if t.client != nil {
+			t.client.lastOp, t.client.lastZxid, t.client.lastReply = shortNames[t.op], c.lastZxid, now
 			c.welcome(t.client)
 		}
 		return
@@ -41,7 +47,7 @@ func (c *core) apply(t *txn, now time.Time) {
 		body = &jute.MultiResponse{Results: results}
 	case jute.OpCreate:
 		body = &jute.CreateResponse{Path: results[0].Path}
-	case jute.OpCreate2:
+	case jute.OpCreate2, jute.OpCreateContainer, jute.OpCreateTTL:
 		body = &jute.Create2Response{Path: results[0].Path, Stat: results[0].Stat}
 	case jute.OpSetData, jute.OpSetACL:
 		body = &results[0].Stat
@@ -64,20 +70,16 @@ func (c *core) applyStep(st *step, zxid int64) jute.MultiResult {
 	if st.op == jute.OpDelete {
 		gone = c.tree.get(st.path).acl
 	}
+	c.tree.apply(st)
 	for _, w := range st.writes {
-		if w.r != nil {
-			c.tree.put(w.r)
-		} else {
-			c.tree.remove(w.path)
-		}
 		if p, ok := c.overlay[w.path]; ok && p.zxid == zxid {
 			delete(c.overlay, w.path)
 		}
 	}
 	switch st.op {
-	case jute.OpCreate, jute.OpCreate2:
+	case jute.OpCreate, jute.OpCreate2, jute.OpCreateContainer, jute.OpCreateTTL:
 		n := c.tree.get(st.path)
-		res.Stat = n.stat(len(n.children))
+		res.Stat = st.writes[0].r.stat(0) // before the counts of quotas change
 		c.trigger(dataWatch, st.path, jute.EventNodeCreated, n.acl, nil)
 		c.trigger(childWatch, parentPath, jute.EventNodeChildrenChanged, c.tree.get(parentPath).acl, nil)
 	case jute.OpDelete:
@@ -86,13 +88,36 @@ func (c *core) applyStep(st *step, zxid int64) jute.MultiResult {
 		c.trigger(childWatch, parentPath, jute.EventNodeChildrenChanged, c.tree.get(parentPath).acl, nil)
 	case jute.OpSetData:
 		n := c.tree.get(st.path)
-		res.Stat = n.stat(len(n.children))
+		res.Stat = n.stat(n.children())
 		c.trigger(dataWatch, st.path, jute.EventNodeDataChanged, n.acl, nil)
 	case jute.OpSetACL:
 		n := c.tree.get(st.path)
-		res.Stat = n.stat(len(n.children))
+		res.Stat = n.stat(n.children())
 	}
 	return res
+}
+
+// apply changes the tree by one operation, and with it the counts of quotas.
+func (t *tree) apply(st *step) {
+	var before int
+	if st.op == jute.OpDelete || st.op == jute.OpSetData {
+		before = len(t.get(st.path).data)
+	}
+	for _, w := range st.writes {
+		if w.r != nil {
+			t.put(w.r)
+		} else {
+			t.remove(w.path)
+		}
+	}
+	switch st.op {
+	case jute.OpCreate, jute.OpCreate2, jute.OpCreateContainer, jute.OpCreateTTL:
+		t.quotaCreated(st.path, len(st.writes[0].r.data))
+	case jute.OpDelete:
+		t.quotaDeleted(st.path, before)
+	case jute.OpSetData:
+		t.quotaChanged(st.path, len(st.writes[0].r.data)-before, 0)
+	}
 }
 
 // reply queues the answer to a request.
@@ -102,6 +127,12 @@ func (c *core) reply(r *request, err jute.Error, body jute.Record, now time.Time
 	}
 	c.done(r)
 	c.stats.latency(now.Sub(r.at))
+	cl := r.client
+	cl.stats.latency(now.Sub(r.at))
+	cl.lastOp, cl.lastZxid, cl.lastReply = shortNames[r.op], c.lastZxid, now
+	if r.xid >= 0 {
+		cl.lastXid = r.xid
+	}
 	c.send(r.client, &jute.ReplyHeader{Xid: r.xid, Zxid: c.lastZxid, Err: err}, body)
 }
 
@@ -133,6 +164,12 @@ func (c *core) read(r *request) (jute.Record, jute.Error) {
 		return c.readPath(r, q.Path)
 	case *jute.SetWatchesRequest:
 		c.setWatches(r.client, q)
+	case *jute.SetWatches2Request:
+		c.setWatches2(r.client, q)
+	case *jute.AddWatchRequest:
+		return c.addWatch(r.client, q)
+	case *jute.WatchTypeRequest:
+		return nil, c.watchesOf(r.client, r.op, q)
 	case *jute.MultiRequest:
 		m := &jute.MultiResponse{}
 		for _, op := range q.Ops {
@@ -154,6 +191,9 @@ func (c *core) read(r *request) (jute.Record, jute.Error) {
 		}
 		return m, jute.OK
 	}
+	if r.op == jute.OpWhoAmI {
+		return whoAmI(r.client.auth), jute.OK
+	}
 	return nil, jute.OK // ping
 }
 
@@ -165,7 +205,7 @@ func (c *core) readNode(cl *client, op jute.Op, q *jute.PathWatchRequest) (jute.
 	n := c.tree.get(q.Path)
 	if n == nil {
 		if op == jute.OpExists && q.Watch {
-			c.watch(dataWatch, q.Path, cl)
+			c.watch(dataWatch, q.Path, cl, once)
 		}
 		return nil, jute.ErrNoNode
 	}
@@ -177,9 +217,9 @@ func (c *core) readNode(cl *client, op jute.Op, q *jute.PathWatchRequest) (jute.
 		if op == jute.OpGetChildren || op == jute.OpGetChildren2 {
 			kind = childWatch
 		}
-		c.watch(kind, q.Path, cl)
+		c.watch(kind, q.Path, cl, once)
 	}
-	stat := n.stat(len(n.children))
+	stat := n.stat(n.children())
 	switch op {
 	case jute.OpGetData:
 		return &jute.GetDataResponse{Data: n.data, Stat: stat}, jute.OK
@@ -214,5 +254,5 @@ func (c *core) readPath(r *request, path string) (jute.Record, jute.Error) {
 	if !allowed(n.acl, jute.PermAdmin, r.client.auth) {
 		acl = hideDigests(acl)
 	}
-	return &jute.GetACLResponse{ACL: acl, Stat: n.stat(len(n.children))}, jute.OK
+	return &jute.GetACLResponse{ACL: acl, Stat: n.stat(n.children())}, jute.OK
 }

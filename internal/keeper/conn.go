@@ -56,7 +56,15 @@ func (c *conn) read() error {
 	}
 	if word := wordOf(length); word != "" {
 		_ = c.nc.SetWriteDeadline(time.Now().Add(c.s.o.HandshakeTimeout))
-		_, err := io.WriteString(c.nc, c.s.word(word))
+		argument := int64(0)
+		if word == "stmk" {
+			p, err := in.Peek(8)
+			if err != nil {
+				return err
+			}
+			argument = int64(binary.BigEndian.Uint64(p))
+		}
+		_, err := io.WriteString(c.nc, c.s.word(word, argument))
 		return err
 	}
 	if buf, err = c.readBody(in, buf, length); err != nil {

@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"time"
 
 	"barnabas/internal/jute"
@@ -22,30 +21,36 @@ type core struct {
 	tick                   time.Duration
 	minTimeout, maxTimeout time.Duration
 	secret                 []byte // of the passwords
+	super                  string // "user:hash" of the one who may do everything; "": nobody
+	extended               bool   // TTL nodes may be made
+	hardQuotas             bool   // quotas' hard limits are enforced
+	containers             containerPolicy
 
 	tree     *tree
 	lastZxid int64 // of the last transaction that shows
 
-	zxid     int64  // of the last transaction that was prepared
-	nextNode uint64 // id of the next record
-	overlay  map[string]pendingNode
-	undo     []undoEntry // filled while a multi is prepared
-	pending  []*txn      // prepared, not yet in a batch
-	flying   *batch      // being committed
-	save     *batch      // what the first batch must also bring to the disk
-	saved    bool        // the store knows the epoch of zxid
-	failed   bool        // a commit failed: no more writes
+	zxid    int64 // of the last transaction that was prepared
+	overlay map[string]pendingNode
+	undo    []undoEntry // filled while a multi is prepared
+	pending []*txn      // prepared, not yet in a batch
+	flying  *batch      // being committed
+	fresh   bool        // the store is empty: the first batch brings it the secret
+	saved   bool        // the store knows the epoch of zxid
+	failed  bool        // a commit failed in a way that leaves open what is on the disk: no more writes
+	notes   []note      // to be logged
 
 	sessions    map[int64]*session
+	self        *session // asks for what the server itself does
 	lastSession int64
 	expiry      expiryQueue
 
 	clients map[*client]struct{}
-	watches [watchKinds]map[string]map[*client]struct{}
+	watches [watchKinds]watchTable
 	dirty   []*client // have output since the last call of takeDirty
 
-	bytes int // of all requests without an answer
-	stats stats
+	numbers int64 // connections so far
+	bytes   int   // of all requests without an answer
+	stats   stats
 }
 
 // How much of one connection, and of all, may be without an answer, and how
@@ -66,6 +71,16 @@ type client struct {
 	auth    []jute.ID
 	watches [watchKinds]map[string]struct{}
 	old     bool // a client that knows no read-only flag
+
+	// What cons shows.
+	addr      string // of the peer, with the port
+	number    int64  // in the order of their coming
+	since     time.Time
+	stats     stats
+	lastOp    string
+	lastXid   int32
+	lastZxid  int64
+	lastReply time.Time
 
 	out         []byte // frames to send
 	closed      bool   // close the connection when out is sent
@@ -93,39 +108,31 @@ type undoEntry struct {
 func newCore(img image, seed []byte, o Options, now time.Time) (*core, error) {
 	c := &core{
 		tick: o.TickTime, minTimeout: o.MinSessionTimeout, maxTimeout: o.MaxSessionTimeout,
-		secret: img.secret, tree: newTree(), overlay: map[string]pendingNode{},
+		super: o.SuperDigest, extended: !o.NoTTLNodes, hardQuotas: o.EnforceQuota, containers: o.containers(),
+		secret: img.secret, tree: img.tree, overlay: map[string]pendingNode{}, self: &session{},
 		sessions: map[int64]*session{}, expiry: newExpiryQueue(o.TickTime), clients: map[*client]struct{}{},
 	}
 	for kind := range watchKinds {
-		c.watches[kind] = map[string]map[*client]struct{}{}
+		c.watches[kind].byPath = map[string]map[*client]watchMode{}
 	}
-	if len(img.records) == 0 {
-		c.secret = seed
-		img.records = firstRecords()
-		c.save = &batch{secret: seed, nodes: map[uint64]*record{}}
-		for _, r := range img.records {
-			c.save.nodes[r.id] = r
-		}
+	if c.secret == nil {
+		c.secret, c.fresh = seed, true
+	}
+	if c.tree == nil {
+		c.tree = firstTree()
 	} else {
 		// Zxids of failed writes are answered without a commit. A new epoch,
 		// as after an election, is above all that were ever given out.
 		c.zxid = (img.zxid>>32 + 1) << 32
 	}
 	c.lastZxid = c.zxid
-	for _, r := range img.records {
-		parent, _, ok := parentOf(r.path)
-		if r.path != rootPath && (!ok || c.tree.nodes[parent] == nil) || c.tree.nodes[r.path] != nil {
-			return nil, fmt.Errorf("%w: node %d, %q: no parent, or twice", ErrCorrupt, r.id, r.path)
-		}
-		c.tree.put(r)
-		c.nextNode = r.id + 1
-	}
-	for _, path := range []string{rootPath, zookeeperPath, quotaPath, configPath} {
-		if c.tree.nodes[path] == nil {
-			return nil, fmt.Errorf("%w: no %s", ErrCorrupt, path)
+	for _, r := range firstRecords() { // ZooKeeper before 3.5 had no /zookeeper/config
+		if c.tree.nodes[r.path] == nil {
+			c.tree.put(r)
 		}
 	}
-	c.lastSession = max(img.lastSession, firstSession(now)-1)
+	c.tree.loadQuotas()
+	c.lastSession = firstSession(now) - 1
 	for id, timeout := range img.sessions {
 		s := &session{id: id, timeout: time.Duration(timeout) * time.Millisecond}
 		c.sessions[id] = s
@@ -151,7 +158,7 @@ func (c *core) node(path string) (pendingNode, bool) {
 		return p, p.r != nil
 	}
 	if n := c.tree.get(path); n != nil {
-		return pendingNode{r: n.record, children: len(n.children)}, true
+		return pendingNode{r: n.record, children: n.children()}, true
 	}
 	return pendingNode{}, false
 }
@@ -181,36 +188,13 @@ func (c *core) takeBatch() *batch {
 	if c.flying != nil || len(c.pending) == 0 {
 		return nil
 	}
-	b := &batch{txns: c.pending, zxid: c.zxid, nodes: map[uint64]*record{}, sessions: map[int64]int32{}}
+	b := &batch{txns: c.pending, zxid: c.zxid}
 	c.pending = nil
 	for _, t := range b.txns {
-		b.durable = b.durable || t.zxid != 0 && !c.saved
-		if t.failed() {
-			continue
-		}
-		switch t.op {
-		case jute.OpCreateSession:
-			b.sessions[t.session.id] = int32(t.session.timeout / time.Millisecond)
-			b.lastSession = max(b.lastSession, t.session.id)
-			b.durable = true
-		case jute.OpCloseSession:
-			b.sessions[t.session.id] = 0
-			b.durable = true
-		}
-		for i := range t.steps {
-			for _, w := range t.steps[i].writes {
-				b.nodes[w.id] = w.r
-				b.durable = true
-			}
-		}
+		b.durable = b.durable || t.zxid != 0 && (!c.saved || !t.failed())
 	}
-	if b.durable && c.save != nil {
-		b.secret = c.save.secret
-		for id, r := range c.save.nodes {
-			if _, ok := b.nodes[id]; !ok {
-				b.nodes[id] = r
-			}
-		}
+	if b.durable && c.fresh {
+		b.secret = c.secret
 	}
 	c.flying = b
 	return b
@@ -221,7 +205,7 @@ func (c *core) takeBatch() *batch {
 func (c *core) committed(b *batch, now time.Time) {
 	c.flying = nil
 	if b.durable {
-		c.saved, c.save = true, nil
+		c.saved, c.fresh = true, false
 	}
 	for _, t := range b.txns {
 		c.apply(t, now)
@@ -267,6 +251,43 @@ func (c *core) commitFailed(b *batch, now time.Time) {
 	clear(c.overlay)
 }
 
+// commitRefused gives up everything that is prepared after a commit of which
+// nothing was written, as on a full disk: its writes are answered with
+// ErrSystemError, and the next may go better. A session that could not be made
+// is not welcomed, one that could not be ended lives on.
+func (c *core) commitRefused(b *batch, now time.Time) {
+	c.flying = nil
+	all := append(b.txns, c.pending...)
+	c.pending = nil
+	clear(c.overlay)
+	for _, t := range all {
+		switch t.op {
+		case jute.OpCreateSession:
+			c.removeSession(t.session)
+		case jute.OpCloseSession:
+			t.session.closing = false
+			c.expiry.touch(t.session, now, t.session.timeout)
+		}
+	}
+	for _, t := range all {
+		queue := t.session.queue
+		t.session.queue = nil
+		for _, r := range queue {
+			switch {
+			case r.client == nil:
+			case r.txn == nil:
+				c.answerRead(r, now)
+			case r.op == jute.OpCreateSession:
+				c.close(r.client)
+			case r.op == jute.OpSync:
+				c.reply(r, jute.OK, r.body, now)
+			default:
+				c.reply(r, jute.ErrSystemError, nil, now)
+			}
+		}
+	}
+}
+
 // send queues a frame of records.
 func (c *core) send(cl *client, records ...jute.Record) {
 	if cl == nil || cl.gone || cl.closed {
@@ -282,6 +303,7 @@ func (c *core) send(cl *client, records ...jute.Record) {
 	e.EndFrame(start)
 	cl.out = e.B
 	c.stats.sent++
+	cl.stats.sent++
 	c.mark(cl)
 }
 
@@ -300,9 +322,11 @@ func (c *core) mark(cl *client) {
 	}
 }
 
-// connected makes a connection known. addr is the peer's IP address.
-func (c *core) connected(addr string) *client {
-	cl := &client{auth: []jute.ID{{Scheme: "ip", ID: addr}}}
+// connected makes a connection known. addr is the peer's IP address, peer the
+// same with its port.
+func (c *core) connected(addr, peer string, now time.Time) *client {
+	c.numbers++
+	cl := &client{auth: []jute.ID{{Scheme: "ip", ID: addr}}, addr: peer, number: c.numbers, since: now, lastXid: -1, lastOp: "NA"}
 	c.clients[cl] = struct{}{}
 	return cl
 }

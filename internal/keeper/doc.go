@@ -1,10 +1,11 @@
 // Package keeper is the embedded ZooKeeper server: it speaks the protocol of
-// Apache ZooKeeper 3.8 to any client and keeps its tree in a bbolt file.
+// Apache ZooKeeper 3.8 to any client and keeps its tree in that server's own
+// files.
 //
-// It owns the tree of nodes, the sessions, the one-shot watches, the store and
-// the connections of its clients. It refuses to be an ensemble, to make
-// container and TTL nodes, persistent watches, and SASL. It knows nothing of
-// Kafka.
+// It owns the tree of nodes, the sessions, the watches, the quotas, the store
+// and the connections of its clients. It refuses to be an ensemble (reconfig),
+// SASL, and a client's deleteContainer, which ZooKeeper takes from anybody. It
+// knows nothing of Kafka.
 //
 // # Parts
 //
@@ -26,20 +27,31 @@
 //  5. Each write takes a zxid, one that fails too, and so does the beginning
 //     and the end of a session. After a restart zxids go on in a new epoch, so
 //     none is given out twice although failed writes are not committed.
-//  6. Nothing is answered before its commit is on the disk. After a commit that
-//     failed, its connections are closed without an answer and all later
-//     writes are refused with ErrSystemError.
-//  7. Records never change once made; a write makes new ones.
+//  6. Nothing is answered before its commit is on the disk. After a commit of
+//     which certainly nothing was written, as on a full disk, its writes are
+//     answered with ErrSystemError, and the next commit may go better. After
+//     one that failed in another way, its connections are closed without an
+//     answer and all later writes are refused with ErrSystemError.
+//  7. Records never change once they are in the tree; a write makes new ones.
+//     So a snapshot is of one moment although it is taken piece by piece.
 //  8. Sessions, with their ids and passwords, survive restarts and kills; they
 //     expire when nobody attaches to them again in their timeout.
 //
 // # Locks
 //
-// One: Server.mu, over the core and the output buffers. It is never held over
-// a commit, a read or a write.
+// Server.mu, over the core and the output buffers: it is never held over a
+// commit, a read or a write. And fileStore.spare, over the log that is made
+// beforehand; no other is taken while it is held.
 //
 // # On disk
 //
-// One bbolt file, keeper.db, in Options.Dir; see boltStore. The tree is read
-// into memory at Open.
+// Transaction logs and snapshots in Options.Dir/version-2, both in Apache
+// ZooKeeper's formats, each drawn beside its code: txnlog.go, snapfile.go. What
+// recovery does with damaged ones is a table in filestore_test.go. The tree is
+// in memory as a whole.
+//
+// Of the newest log, the end that is not whole was answered to nobody: it is
+// cut. An older log that is not whole, or no snapshot that is, is ErrCorrupt;
+// a damaged newest snapshot is passed over for the one before it, whose logs
+// are still there.
 package keeper

@@ -1,6 +1,8 @@
 package keeper
 
 import (
+	"bytes"
+	"errors"
 	"testing"
 	"time"
 
@@ -42,7 +44,7 @@ func FuzzRequests(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := newSim()
-		clients := []*client{s.c.connected("127.0.0.1"), s.c.connected("::1")}
+		clients := []*client{s.c.connected("127.0.0.1", "127.0.0.1:1", s.now), s.c.connected("::1", "::1:1", s.now)}
 		for _, cl := range clients {
 			s.c.connect(cl, &jute.ConnectRequest{Timeout: 4000}, s.now)
 		}
@@ -89,15 +91,40 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-func FuzzStoredRecords(f *testing.F) {
-	for _, r := range firstRecords() {
-		f.Add(appendRecord(nil, r))
+// FuzzEntries reads any bytes as an entry of a log, and replays it.
+func FuzzEntries(f *testing.F) {
+	s := &session{id: 7}
+	for _, t := range []*txn{
+		{zxid: 1, session: s, op: jute.OpCreateSession}, {zxid: 2, session: s, op: jute.OpCloseSession},
+		{zxid: 3, session: s, op: jute.OpCreate, steps: []step{{op: jute.OpCreate, path: "/a", writes: []write{{"/a", &record{path: "/a"}}, {"/", &record{path: "/"}}}}}},
+		{zxid: 4, session: s, op: jute.OpDelete, steps: []step{{op: jute.OpDelete, path: "/a", writes: []write{{"/a", nil}}}}},
+		{zxid: 5, session: s, op: jute.OpSetData, steps: []step{{op: jute.OpSetData, path: "/", writes: []write{{"/", &record{path: "/"}}}}}},
+		{zxid: 6, session: s, op: jute.OpMulti, steps: []step{{op: jute.OpCheck, path: "/"}, {op: jute.OpSetACL, path: "/", writes: []write{{"/", &record{path: "/"}}}}}},
+	} {
+		entry := appendEntry(nil, t)
+		f.Add(entry[12 : len(entry)-1])
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if r, ok := decodeRecord(b); ok {
-			if again, ok := decodeRecord(appendRecord(nil, r)); !ok || again.path != r.path || again.owner != r.owner {
-				t.Fatalf("%+v became %+v", r, again)
-			}
+		if h, logged, ok := decodeEntry(b); ok {
+			img := image{tree: firstTree(), sessions: map[int64]int32{}}
+			img.replay(h, logged)
+			checkTree(t, img.tree)
+		}
+	})
+}
+
+// FuzzSnapshots reads any bytes as a snapshot.
+func FuzzSnapshots(f *testing.F) {
+	var file memoryFile
+	if err := writeSnapshot(&file, firstTree(), map[int64]int32{1: 2}, 3); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(file.b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if tree, _, err := readSnapshot(bytes.NewReader(b), int64(len(b))); err == nil {
+			checkTree(t, tree)
+		} else if !errors.Is(err, ErrCorrupt) {
+			t.Fatal(err)
 		}
 	})
 }

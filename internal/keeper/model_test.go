@@ -337,7 +337,7 @@ func dump(tr *tree) string {
 	var b strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(tr.nodes)) {
 		n := tr.nodes[path]
-		fmt.Fprintf(&b, "%s %q %v %+v\n", path, n.data, n.acl, n.stat(len(n.children)))
+		fmt.Fprintf(&b, "%s %q %v %+v\n", path, n.data, n.acl, n.stat(n.children()))
 	}
 	return b.String()
 }
@@ -354,14 +354,18 @@ func checkTree(t *testing.T, tr *tree) {
 		if path != "/" {
 			parent, name, _ := parentOf(path)
 			kids[parent]++
-			if _, ok := tr.nodes[parent].children[name]; !ok {
+			p := tr.nodes[parent]
+			if p.kids.nodes[n.at] != n {
 				t.Errorf("%s does not know %s", parent, name)
 			}
-			if tr.nodes[parent].id >= n.id {
-				t.Errorf("%s has a higher id than its child", parent)
+			if p.slot >= n.slot {
+				t.Errorf("%s comes after its child", parent)
 			}
 		}
-		if n.owner != 0 {
+		if tr.slots[n.slot] != n {
+			t.Errorf("%s is not in its slot", path)
+		}
+		if kindOf(n.owner) == sessionOwner {
 			owned++
 			if _, ok := tr.ephemerals[n.owner][path]; !ok {
 				t.Errorf("%s is not among its session's nodes", path)
@@ -372,8 +376,8 @@ func checkTree(t *testing.T, tr *tree) {
 		owned -= len(paths)
 	}
 	for path, n := range tr.nodes {
-		if len(n.children) != kids[path] || len(n.names()) != kids[path] {
-			t.Errorf("%s has %d children, counts %d, names %v", path, kids[path], len(n.children), n.names())
+		if n.children() != kids[path] || len(n.names()) != kids[path] {
+			t.Errorf("%s has %d children, counts %d, names %v", path, kids[path], n.children(), n.names())
 		}
 	}
 	if bytes != tr.bytes || owned != 0 {

@@ -43,14 +43,6 @@ func parentOf(path string) (parent, name string, ok bool) {
 	return path[:i], path[i+1:], true
 }
 
-// joinPath returns the path of a child.
-func joinPath(parent, name string) string {
-	if parent == "/" {
-		return "/" + name
-	}
-	return parent + "/" + name
-}
-
 // The nodes that every tree has and that nobody deletes (ZooDefs, Quotas).
 const (
 	rootPath      = "/"

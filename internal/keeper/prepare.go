@@ -37,6 +37,8 @@ type txn struct {
 	session *session
 	client  *client
 	op      jute.Op
+	xid     int32
+	at      int64      // milliseconds since 1970
 	err     jute.Error // of the whole request
 	steps   []step     // one; as many as operations in a multi; one a node at the end of a session
 }
@@ -53,9 +55,9 @@ type step struct {
 	writes []write
 }
 
-// write is the new state of one node.
+// write is the new state of one node. In a step the node itself comes first,
+// then its parent.
 type write struct {
-	id   uint64
 	path string
 	r    *record // nil: removed
 }
@@ -65,6 +67,7 @@ type write struct {
 // they wait behind these.
 func (c *core) request(cl *client, in incoming, now time.Time) {
 	c.stats.received++
+	cl.stats.received++
 	if cl.closed || cl.gone || cl.session == nil {
 		return
 	}
@@ -78,11 +81,12 @@ func (c *core) request(cl *client, in incoming, now time.Time) {
 		c.authenticate(r)
 		return
 	case jute.OpCreate, jute.OpCreate2, jute.OpDelete, jute.OpSetData, jute.OpSetACL, jute.OpCheck,
-		jute.OpMulti, jute.OpCloseSession, jute.OpSync:
+		jute.OpMulti, jute.OpCloseSession, jute.OpSync, jute.OpCreateContainer, jute.OpCreateTTL, jute.OpReconfig:
 		c.take(r)
 		c.prepare(r, now)
 	case jute.OpExists, jute.OpGetData, jute.OpGetACL, jute.OpGetChildren, jute.OpGetChildren2, jute.OpMultiRead,
-		jute.OpPing, jute.OpSetWatches, jute.OpGetEphemerals, jute.OpGetAllChildrenNumber:
+		jute.OpPing, jute.OpSetWatches, jute.OpSetWatches2, jute.OpAddWatch, jute.OpCheckWatches, jute.OpRemoveWatches,
+		jute.OpGetEphemerals, jute.OpGetAllChildrenNumber, jute.OpWhoAmI:
 		c.take(r)
 		c.enqueue(r, nil)
 	default:
@@ -102,7 +106,9 @@ func (c *core) authenticate(r *request) {
 	var id jute.ID
 	switch a.Scheme {
 	case "digest":
-		id = digestID(a.Auth)
+		if id = digestID(a.Auth); c.super != "" && id.ID == c.super && !slices.Contains(r.client.auth, superID) {
+			r.client.auth = append(r.client.auth, superID)
+		}
 	case "ip":
 		id = r.client.auth[0] // known since it connected
 	default:
@@ -133,7 +139,7 @@ func (c *core) enqueue(r *request, t *txn) {
 // prepare checks a write against the pending state and puts it in the order.
 // Each takes the next zxid, those that fail too.
 func (c *core) prepare(r *request, now time.Time) {
-	t := &txn{session: r.session, client: r.client, op: r.op}
+	t := &txn{session: r.session, client: r.client, op: r.op, xid: r.xid, at: now.UnixMilli()}
 	if c.failed {
 		t.err = jute.ErrSystemError
 		c.enqueue(r, t)
@@ -175,11 +181,8 @@ func (c *core) prepareMulti(t *txn, r *request, m *jute.MultiRequest, now time.T
 	for _, op := range m.Ops {
 		switch body := op.Request.(type) {
 		case *jute.CreateRequest:
-			switch {
-			case body.Mode < jute.Persistent || body.Mode > jute.Container: // a TTL is createTTL's
+			if body.Mode < jute.Persistent || body.Mode > jute.Container { // a TTL is createTTL's
 				t.err = jute.ErrMarshallingError
-			case body.Mode == jute.Container: // in a multi the mode makes it a createContainer
-				t.err = jute.ErrUnimplemented
 			}
 		case *jute.PathWatchRequest: // a read has no place here
 			t.err = jute.ErrMarshallingError
@@ -190,7 +193,20 @@ func (c *core) prepareMulti(t *txn, r *request, m *jute.MultiRequest, now time.T
 	}
 	t.steps = make([]step, 0, len(m.Ops))
 	for i, op := range m.Ops {
-		st, err := c.prepareStep(r, op.Op, op.Request, now)
+		kind := op.Op
+		switch body := op.Request.(type) { // in a multi the mode may make it another operation (Op.Create)
+		case *jute.CreateRequest:
+			if body.Mode == jute.Container {
+				kind = jute.OpCreateContainer
+			}
+		case *jute.CreateTTLRequest:
+			if body.Mode == jute.Container {
+				kind = jute.OpCreateContainer
+			} else if !body.Mode.TTL() {
+				kind = jute.OpCreate
+			}
+		}
+		st, err := c.prepareStep(r, kind, op.Request, now)
 		if err == jute.OK {
 			t.steps = append(t.steps, st)
 			continue
@@ -224,12 +240,16 @@ func checkSession(r *request) jute.Error {
 func (c *core) prepareStep(r *request, op jute.Op, body jute.Record, now time.Time) (step, jute.Error) {
 	switch body := body.(type) {
 	case *jute.CreateTTLRequest:
-		return step{}, jute.ErrUnimplemented
-	case *jute.CreateRequest:
-		if op == jute.OpCreateContainer {
-			return step{}, jute.ErrUnimplemented
+		if op == jute.OpCreateTTL {
+			return c.prepareCreate(r, op, &body.CreateRequest, body.TTL, now)
 		}
-		return c.prepareCreate(r, op, body, now)
+		return c.prepareCreate(r, op, &body.CreateRequest, -1, now)
+	case *jute.CreateRequest:
+		return c.prepareCreate(r, op, body, -1, now)
+	case *jute.PathRequest:
+		return c.prepareDeleteContainer(body.Path)
+	case *jute.ReconfigRequest:
+		return step{}, jute.ErrReconfigDisabled
 	case *jute.SetDataRequest:
 		return c.prepareSetData(r, body, now)
 	case *jute.SetACLRequest:
@@ -243,12 +263,14 @@ func (c *core) prepareStep(r *request, op jute.Op, body jute.Record, now time.Ti
 	return step{}, jute.ErrMarshallingError
 }
 
-func (c *core) prepareCreate(r *request, op jute.Op, q *jute.CreateRequest, now time.Time) (step, jute.Error) {
+func (c *core) prepareCreate(r *request, op jute.Op, q *jute.CreateRequest, ttl int64, now time.Time) (step, jute.Error) {
 	switch {
 	case q.Mode < jute.Persistent || q.Mode > jute.PersistentSequentialTTL:
 		return step{}, jute.ErrBadArguments
-	case q.Mode == jute.PersistentTTL || q.Mode == jute.PersistentSequentialTTL:
+	case q.Mode.TTL() && !c.extended:
 		return step{}, jute.ErrUnimplemented
+	case q.Mode.TTL() != (op == jute.OpCreateTTL) || q.Mode.TTL() && (ttl <= 0 || ttl > maxTTL):
+		return step{}, jute.ErrBadArguments
 	case r.late:
 		return step{}, jute.ErrSessionExpired
 	}
@@ -277,15 +299,22 @@ func (c *core) prepareCreate(r *request, op jute.Op, q *jute.CreateRequest, now 
 	if _, ok := c.node(path); ok {
 		return step{}, jute.ErrNodeExists
 	}
-	if parent.r.owner != 0 {
+	if kindOf(parent.r.owner) == sessionOwner {
 		return step{}, jute.ErrNoChildrenForEphemerals
 	}
+	if err := c.checkQuota(path, int64(len(q.Data)), 1); err != jute.OK {
+		return step{}, err
+	}
 	child := &record{
-		id: c.nextNode, path: path, data: cloneBytes(q.Data), acl: acl,
+		path: path, data: cloneBytes(q.Data), acl: acl,
 		czxid: c.zxid, mzxid: c.zxid, pzxid: c.zxid, ctime: now.UnixMilli(), mtime: now.UnixMilli(),
 	}
-	c.nextNode++
-	if q.Mode.Ephemeral() {
+	switch {
+	case op == jute.OpCreateContainer:
+		child.owner = containerValue
+	case op == jute.OpCreateTTL:
+		child.owner = ttlMask | ttl
+	case q.Mode.Ephemeral():
 		child.owner = r.session.id
 	}
 	p := *parent.r
@@ -295,7 +324,7 @@ func (c *core) prepareCreate(r *request, op jute.Op, q *jute.CreateRequest, now 
 	}
 	c.setNode(p.path, pendingNode{&p, parent.children + 1, c.zxid})
 	c.setNode(path, pendingNode{child, 0, c.zxid})
-	return step{op: op, path: path, writes: []write{{child.id, path, child}, {p.id, p.path, &p}}}, jute.OK
+	return step{op: op, path: path, writes: []write{{path, child}, {p.path, &p}}}, jute.OK
 }
 
 func (c *core) prepareDelete(r *request, q *jute.PathVersionRequest) (step, jute.Error) {
@@ -332,11 +361,14 @@ func (c *core) deleteStep(r *record, parent pendingNode) step {
 	p.pzxid = max(p.pzxid, c.zxid)
 	c.setNode(p.path, pendingNode{&p, parent.children - 1, c.zxid})
 	c.setNode(r.path, pendingNode{nil, 0, c.zxid})
-	return step{op: jute.OpDelete, path: r.path, writes: []write{{r.id, r.path, nil}, {p.id, p.path, &p}}}
+	return step{op: jute.OpDelete, path: r.path, writes: []write{{r.path, nil}, {p.path, &p}}}
 }
 
 func (c *core) prepareSetData(r *request, q *jute.SetDataRequest, now time.Time) (step, jute.Error) {
 	n, err := c.target(r, q.Path, jute.PermWrite)
+	if err == jute.OK {
+		err = c.checkQuota(q.Path, int64(len(q.Data)-len(n.r.data)), 0)
+	}
 	if err != jute.OK {
 		return step{}, err
 	}
@@ -405,13 +437,13 @@ func (c *core) target(r *request, path string, perm int32) (pendingNode, jute.Er
 
 func (c *core) changeStep(op jute.Op, next *record, children int) step {
 	c.setNode(next.path, pendingNode{next, children, c.zxid})
-	return step{op: op, path: next.path, writes: []write{{next.id, next.path, next}}}
+	return step{op: op, path: next.path, writes: []write{{next.path, next}}}
 }
 
 // prepareClose prepares the end of a session: its ephemeral nodes go with it.
 func (c *core) prepareClose(r *request, now time.Time) {
 	c.zxid++
-	t := &txn{zxid: c.zxid, session: r.session, client: r.client, op: jute.OpCloseSession}
+	t := &txn{zxid: c.zxid, session: r.session, client: r.client, op: jute.OpCloseSession, xid: r.xid, at: now.UnixMilli()}
 	paths := maps.Clone(c.tree.ephemerals[r.session.id])
 	if paths == nil {
 		paths = map[string]struct{}{}

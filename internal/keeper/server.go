@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
+	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"barnabas/internal/vfs"
 )
 
 // ErrClosed says that the Server was closed.
@@ -24,11 +27,35 @@ type Options struct {
 	MaxClientConnections int           // of one address; 0: no limit
 	MaxBuffer            int           // bytes of a frame (jute.maxbuffer); 4 MiB, as Kafka's clients set it
 	HandshakeTimeout     time.Duration // 10 s for the first frame
-	Words                []string      // four-letter words that are served; ruok, srvr, mntr, isro
+	Words                []string      // four-letter words that are served (4lw.commands.whitelist), "*" all; ruok, srvr, mntr, isro
+	SuperDigest          string        // "user:hash" of who may do everything (DigestAuthenticationProvider.superDigest); "": nobody
+	NoTTLNodes           bool          // refuse them, as ZooKeeper does unless extendedTypesEnabled is set
+	EnforceQuota         bool          // hard limits are enforced (enforceQuota)
+	ContainerInterval    time.Duration // between two looks for containers to delete (znode.container.checkIntervalMs); 1 min
+	ContainersPerMinute  int           // deletions at most (znode.container.maxPerMinute); 10,000
+	ContainerNeverUsed   time.Duration // a container that never had a child goes after this (znode.container.maxNeverUsedIntervalMs); 0: never
 	Logger               *slog.Logger
 	Now                  func() time.Time
 
-	store store // a test's own
+	fs    vfs.FS // where Dir is
+	store store  // a test's own
+}
+
+// dataDir is where ZooKeeper would say that its data is.
+func (o Options) dataDir() string {
+	if o.Dir == "" {
+		return "<memory>"
+	}
+	dir := filepath.Join(o.Dir, dataFolder)
+	if absolute, err := filepath.Abs(dir); err == nil {
+		return absolute
+	}
+	return dir
+}
+
+func (o Options) containers() containerPolicy {
+	return containerPolicy{every: o.ContainerInterval, neverUsed: o.ContainerNeverUsed,
+		perLook: max(1, int(float64(o.ContainersPerMinute)*o.ContainerInterval.Minutes()))}
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -41,6 +68,13 @@ func (o Options) withDefaults() (Options, error) {
 	set(&o.MinSessionTimeout, 2*o.TickTime)
 	set(&o.MaxSessionTimeout, 20*o.TickTime)
 	set(&o.HandshakeTimeout, 10*time.Second)
+	set(&o.ContainerInterval, time.Minute)
+	if o.ContainersPerMinute == 0 {
+		o.ContainersPerMinute = 10_000
+	}
+	if o.fs == nil {
+		o.fs = vfs.OS
+	}
 	if o.MaxBuffer == 0 {
 		o.MaxBuffer = 4 << 20
 	}
@@ -69,6 +103,8 @@ type Server struct {
 	done    chan struct{} // closed by Close
 	work    chan struct{} // there are pending writes; capacity 1
 	timer   chan struct{} // sessions came: the expirer must look again; capacity 1
+	taking  atomic.Bool   // a snapshot is being taken
+	full    bool          // the last commit was refused; of commitLoop
 	wg      sync.WaitGroup
 
 	// mu guards the core and with it all output buffers, the listeners and the
@@ -96,7 +132,7 @@ func Open(o Options) (*Server, error) {
 	case o.Dir == "":
 		s.store = memoryStore{}
 	default:
-		if s.store, err = openBolt(o.Dir); err != nil {
+		if s.store, err = openFiles(o.fs, o.Dir, o.Logger); err != nil {
 			return nil, err
 		}
 	}
@@ -112,6 +148,7 @@ func Open(o Options) (*Server, error) {
 	s.mu.listeners, s.mu.conns, s.mu.byClient = map[net.Listener]struct{}{}, map[*conn]struct{}{}, map[*client]*conn{}
 	s.wg.Go(s.commitLoop)
 	s.wg.Go(s.expireLoop)
+	s.wg.Go(s.containerLoop)
 	return s, nil
 }
 
@@ -173,9 +210,9 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 
 // attach starts the two goroutines of a connection.
 func (s *Server) attach(nc net.Conn) error {
-	addr := "127.0.0.1" // inside the process
+	addr, peer := "127.0.0.1", "127.0.0.1:0" // inside the process
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
-		addr = a.IP.String()
+		addr, peer = a.IP.String(), a.String()
 	}
 	c := &conn{s: s, nc: nc, addr: addr, wake: make(chan struct{}, 1), room: make(chan struct{}, 1), over: make(chan struct{}), flushed: make(chan struct{})}
 	s.mu.Lock()
@@ -191,10 +228,11 @@ func (s *Server) attach(nc net.Conn) error {
 			}
 		}
 		if n >= s.o.MaxClientConnections {
+			s.mu.core.stats.rejected++
 			return fmt.Errorf("keeper: too many connections from %s: %d", addr, n)
 		}
 	}
-	c.client = s.mu.core.connected(addr)
+	c.client = s.mu.core.connected(addr, peer, s.o.Now())
 	s.mu.conns[c] = struct{}{}
 	s.mu.byClient[c.client] = c
 	s.wg.Go(c.readLoop)
@@ -217,6 +255,10 @@ func (s *Server) step(f func(*core, time.Time)) {
 	defer s.mu.Unlock()
 	f(s.mu.core, s.o.Now()) // within the lock: times never run backwards
 	s.wakeLocked()
+	for _, n := range s.mu.core.notes {
+		s.o.Logger.Warn(n.text, "path", n.path, "what", n.what, "would be", n.have, "limit", n.limit, "refused", n.hard)
+	}
+	s.mu.core.notes = s.mu.core.notes[:0]
 }
 
 func (s *Server) wakeLocked() {
@@ -274,16 +316,95 @@ func (s *Server) commitOnce() bool {
 		err = s.store.commit(b)
 	}
 	s.step(func(c *core, now time.Time) {
-		if err == nil {
+		switch {
+		case err == nil:
 			c.committed(b, now)
-		} else {
+		case errors.Is(err, errNotWritten):
+			c.commitRefused(b, now)
+		default:
 			c.commitFailed(b, now)
 		}
 	})
-	if err != nil {
+	switch refused := errors.Is(err, errNotWritten); {
+	case err == nil && s.full && b.durable:
+		s.full = false
+		s.o.Logger.Info("keeper: the store can be written again")
+	case refused && !s.full:
+		s.full = true
+		s.o.Logger.Error("keeper: the store can't be written; writes are refused with SystemError until it can", "err", err)
+	case err != nil && !refused:
 		s.o.Logger.Error("keeper: the store can't be written; writes are refused from now on", "err", err, "lost", len(b.txns))
 	}
+	if err == nil && b.durable && s.store.due() {
+		s.startSnapshot()
+	}
 	return true
+}
+
+// recordsAtOnce is how many records of a snapshot are collected under the lock:
+// some tens of microseconds.
+const recordsAtOnce = 256
+
+// startSnapshot starts one unless one is being taken or the server is closing.
+func (s *Server) startSnapshot() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.mu.closed && s.taking.CompareAndSwap(false, true) {
+		s.wg.Go(s.takeSnapshot)
+	}
+}
+
+// takeSnapshot writes a snapshot beside what else goes on.
+func (s *Server) takeSnapshot() {
+	defer s.taking.Store(false)
+	s.mu.Lock()
+	snap := s.mu.core.beginSnapshot()
+	tree := s.mu.core.tree
+	s.mu.Unlock()
+	w, err := s.store.snapshot(snap)
+	records := make([]*record, 0, recordsAtOnce)
+	for err == nil {
+		select {
+		case <-s.done:
+			err = ErrClosed
+			continue
+		default:
+		}
+		s.mu.Lock()
+		records = tree.take(recordsAtOnce, records[:0])
+		s.mu.Unlock()
+		if len(records) == 0 {
+			break
+		}
+		err = w.write(records)
+	}
+	s.mu.Lock()
+	tree.endSnapshot()
+	s.mu.Unlock()
+	switch {
+	case w == nil:
+	case err == nil:
+		err = w.finish()
+	default:
+		w.drop()
+	}
+	if err != nil && !errors.Is(err, ErrClosed) {
+		s.o.Logger.Warn("keeper: no snapshot could be taken; the logs grow until one can", "err", err)
+	}
+}
+
+// containerLoop ends containers and nodes whose time to live is over.
+func (s *Server) containerLoop() {
+	tick := time.NewTicker(s.o.ContainerInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.done:
+			return
+		case <-tick.C:
+			s.step((*core).perish)
+		}
+	}
 }
 
 // expireLoop ends sessions tick by tick.
@@ -332,16 +453,4 @@ func (s *Server) Close() error {
 	for s.commitOnce() {
 	}
 	return s.store.close()
-}
-
-// word answers a four-letter word.
-func (s *Server) word(word string) string {
-	answer := knownWords[word]
-	if answer == nil || !slices.Contains(s.o.Words, word) && word != "srvr" {
-		return refuseWord(word)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.mu.core.stats.received++
-	return answer(s.mu.core, s.o.Now().Sub(s.started))
 }

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -481,46 +480,6 @@ func TestConcurrentClientsCountTogether(t *testing.T) {
 	f := call(t, first, jute.OpExists, &jute.PathWatchRequest{Path: "/counter"}, jute.OK)
 	if got := f.Body.(*jute.Stat).Version; got != 160 {
 		t.Errorf("%d increments, expected 160", got)
-	}
-}
-
-func TestADamagedStoreIsAnError(t *testing.T) {
-	o := quiet()
-	o.Dir = t.TempDir()
-	s, err := Open(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := connect(t, s)
-	for i := range 500 {
-		call(t, c, jute.OpCreate, create(fmt.Sprint("/n", i), strings.Repeat("x", 100), jute.Persistent), jute.OK)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	whole, err := os.ReadFile(filepath.Join(o.Dir, boltFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, damage := range map[string]func([]byte) []byte{
-		"random bytes":  func(b []byte) []byte { return bytes.Repeat([]byte("noise"), 10000) },
-		"one byte":      func(b []byte) []byte { return []byte{1} },
-		"cut short":     func(b []byte) []byte { return b[:len(b)/8/4096*4096] },
-		"all but metas": func(b []byte) []byte { return append(bytes.Clone(b[:8192]), make([]byte, len(b)-8192)...) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			o.Dir = t.TempDir()
-			if err := os.WriteFile(filepath.Join(o.Dir, boltFile), damage(whole), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			s, err := Open(o)
-			if err == nil {
-				_ = s.Close()
-			}
-			if !errors.Is(err, ErrCorrupt) {
-				t.Error(err)
-			}
-		})
 	}
 }
 

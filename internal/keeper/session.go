@@ -15,6 +15,7 @@ type session struct {
 	id      int64
 	timeout time.Duration // as granted at its creation
 	client  *client       // the connection it is attached to, if any
+	fresh   bool          // its beginning is not committed yet
 	closing bool          // its end is prepared: it can do nothing more
 	expires int64         // bucket in the expiry queue
 	queue   []*request    // not answered yet, the first a write
@@ -124,6 +125,7 @@ func (c *core) clampTimeout(ms int32) time.Duration {
 // connect answers a ConnectRequest (ZooKeeperServer.processConnectRequest).
 func (c *core) connect(cl *client, r *jute.ConnectRequest, now time.Time) {
 	c.stats.received++
+	cl.stats.received++
 	cl.old = r.OldClient
 	cl.timeout = c.clampTimeout(r.Timeout)
 	if r.LastZxidSeen > c.lastZxid { // it saw a server that knows more
@@ -136,13 +138,13 @@ func (c *core) connect(cl *client, r *jute.ConnectRequest, now time.Time) {
 			return
 		}
 		c.lastSession++
-		s := &session{id: c.lastSession, timeout: cl.timeout, client: cl}
+		s := &session{id: c.lastSession, timeout: cl.timeout, client: cl, fresh: true}
 		c.sessions[s.id] = s
 		cl.session = s
 		c.expiry.touch(s, now, cl.timeout)
 		c.zxid++
 		c.enqueue(&request{client: cl, session: s, op: jute.OpCreateSession, at: now},
-			&txn{zxid: c.zxid, session: s, client: cl, op: jute.OpCreateSession})
+			&txn{zxid: c.zxid, session: s, client: cl, op: jute.OpCreateSession, at: now.UnixMilli()})
 		return
 	}
 	s := c.sessions[r.SessionID]

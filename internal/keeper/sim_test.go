@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"barnabas/internal/jute"
+	"barnabas/internal/vfs"
 )
 
 // sim drives a core without goroutines, clock and store: it holds commits until
@@ -30,7 +32,7 @@ type simClient struct {
 }
 
 func newSim() *sim {
-	s := &sim{now: time.UnixMilli(1_000_000), clients: map[string]*simClient{}, names: map[int64]string{}, image: image{sessions: map[int64]int32{}}}
+	s := &sim{now: time.UnixMilli(1_000_000), clients: map[string]*simClient{}, names: map[int64]string{}, image: image{}}
 	s.reopen()
 	return s
 }
@@ -39,7 +41,7 @@ func newSim() *sim {
 func (s *sim) reopen() {
 	o, err := Options{}.withDefaults()
 	if err == nil {
-		s.c, err = newCore(s.image, make([]byte, 32), o, s.now)
+		s.c, err = newCore(s.stored(), make([]byte, 32), o, s.now)
 	}
 	if err != nil {
 		panic(err)
@@ -68,39 +70,58 @@ func (s *sim) fail(b *batch) {
 	s.collect()
 }
 
-// save does to the image what a store does to its file.
+// save does to the image what a store does: the entries of the log, encoded,
+// decoded and replayed.
 func (s *sim) save(b *batch) {
-	records := map[uint64]*record{}
-	for _, r := range s.image.records {
-		records[r.id] = r
+	if s.image.tree == nil {
+		s.image.tree, s.image.sessions = firstTree(), map[int64]int32{}
 	}
-	for id, r := range b.nodes {
-		if r == nil {
-			delete(records, id)
+	for _, t := range b.txns {
+		if t.zxid == 0 {
 			continue
 		}
-		copied, ok := decodeRecord(appendRecord(nil, r))
-		if !ok {
-			panic("a record does not survive its encoding")
+		entry := appendEntry(nil, t)
+		h, logged, ok := decodeEntry(entry[12 : len(entry)-1])
+		if !ok || h.zxid != t.zxid {
+			panic("a transaction does not survive its encoding")
 		}
-		copied.id = id
-		records[id] = copied
+		s.image.replay(h, logged)
+		s.image.zxid = h.zxid
 	}
-	s.image.records = nil
-	for _, id := range slices.Sorted(maps.Keys(records)) {
-		s.image.records = append(s.image.records, records[id])
-	}
-	for id, timeout := range b.sessions {
-		if s.image.sessions[id] = timeout; timeout == 0 {
-			delete(s.image.sessions, id)
-		}
-	}
-	s.image.zxid = b.zxid
-	s.image.lastSession = max(s.image.lastSession, b.lastSession)
 	if b.secret != nil {
 		s.image.secret = b.secret
 	}
 }
+
+// stored returns the image as it comes back from a snapshot.
+func (s *sim) stored() image {
+	img := s.image
+	if img.tree == nil {
+		return img
+	}
+	var file memoryFile
+	if err := writeSnapshot(&file, img.tree.clone(), img.sessions, img.zxid); err != nil {
+		panic(err)
+	}
+	var err error
+	if img.tree, img.sessions, err = readSnapshot(bytes.NewReader(file.b), int64(len(file.b))); err != nil {
+		panic(err)
+	}
+	return img
+}
+
+// memoryFile is a file that only grows.
+type memoryFile struct {
+	vfs.File
+	b []byte
+}
+
+func (f *memoryFile) WriteAt(p []byte, at int64) (int, error) {
+	f.b = append(f.b[:at], p...)
+	return len(p), nil
+}
+
+func (f *memoryFile) Sync() error { return nil }
 
 // commit lets everything go that is prepared.
 func (s *sim) commit() { s.let(s.hold()) }
@@ -111,7 +132,7 @@ func (s *sim) connect(name string, r jute.ConnectRequest) {
 		c = &simClient{}
 		s.clients[name] = c
 	}
-	c.cl, c.ops = s.c.connected("127.0.0.1"), map[int32]jute.Op{}
+	c.cl, c.ops = s.c.connected("127.0.0.1", "127.0.0.1:1", s.now), map[int32]jute.Op{}
 	s.c.connect(c.cl, &r, s.now)
 	s.collect()
 }

@@ -2,11 +2,14 @@ package keeper
 
 import "time"
 
-// stats counts what srvr and mntr show.
+// stats counts what srvr and mntr show, of the server, and what cons shows, of
+// a connection.
 type stats struct {
 	received, sent   int64 // frames
 	expired          int64 // sessions
 	authFailed       int64
+	rejected         int64 // connections
+	last             time.Duration
 	answered         int64
 	minTime, maxTime time.Duration
 	sumTime          time.Duration
@@ -14,6 +17,7 @@ type stats struct {
 
 func (s *stats) latency(d time.Duration) {
 	d = max(d, 0)
+	s.last = d
 	if s.answered == 0 || d < s.minTime {
 		s.minTime = d
 	}

@@ -49,13 +49,17 @@ type generator struct {
 	*rand.Rand
 	dropped [clients]bool
 	steps   int
+	quotas  bool // hard ones, that are enforced: requests come one by one, since ZooKeeper checks against what is applied at that moment
 }
 
 const clients = 3
 
 var (
 	tops = []string{"/a", "/b", "/c", "/acl"}
-	odd  = []string{"", "a", "/", "//", "/a/", "/a//b", "/a/./b", "/a/..", "/a/.b", "/a\x00b", "/\x01", "/a/\u009f", "/\uf8ff", "/\ufff0",
+	// superUser is the one who may do everything on both sides.
+	superUser   = "super:secret"
+	superDigest = "super:lK75jTNcA+U9vtVEw5vB51mj/w4="
+	odd         = []string{"", "a", "/", "//", "/a/", "/a//b", "/a/./b", "/a/..", "/a/.b", "/a\x00b", "/\x01", "/a/\u009f", "/\uf8ff", "/\ufff0",
 		"/zookeeper", "/zookeeper/quota", "/zookeeper/config", "/a/ü", "/a/b/c/d"}
 )
 
@@ -112,7 +116,7 @@ func (g *generator) acl(path string) []jute.ACL {
 func (g *generator) create() *jute.CreateRequest {
 	p := g.path()
 	mode := jute.CreateMode(g.IntN(4))
-	if g.chance(2) {
+	if g.chance(3) {
 		mode = []jute.CreateMode{-1, 4, 5, 6, 7}[g.IntN(5)]
 	}
 	if mode.Sequential() && g.chance(20) {
@@ -124,7 +128,21 @@ func (g *generator) create() *jute.CreateRequest {
 // write returns a request that may stand alone or in a multi.
 func (g *generator) write(multi bool) (jute.Op, jute.Record) {
 	switch n := g.IntN(100); {
-	case n < 35:
+	case n < 4:
+		c := g.create()
+		if c.Mode = jute.Container; g.chance(20) {
+			c.Mode = []jute.CreateMode{jute.Persistent, jute.PersistentSequential}[g.IntN(2)]
+		}
+		return jute.OpCreateContainer, c
+	case n < 8:
+		c := &jute.CreateTTLRequest{CreateRequest: *g.create(), TTL: []int64{0, 1, 3_600_000, 1<<40 - 1, 1 << 40, 1<<63 - 1}[g.IntN(6)]}
+		if g.chance(80) {
+			c.Mode, c.TTL = jute.PersistentTTL+jute.CreateMode(g.IntN(2)), int64(g.IntN(1000)+1)*3_600_000
+		}
+		return jute.OpCreateTTL, c
+	case n < 11:
+		return g.quota()
+	case n < 36:
 		return jute.OpCreate, g.create()
 	case n < 50:
 		return jute.OpCreate2, g.create()
@@ -145,13 +163,12 @@ func (g *generator) op() op {
 		m := &jute.MultiRequest{}
 		for range g.IntN(5) {
 			o, body := g.write(true)
-			if c, ok := body.(*jute.CreateRequest); ok {
-				if c.ACL == nil {
-					c.ACL = []jute.ACL{} // Apache trips over null here and loses the request's zxid
-				}
-				if c.Mode == jute.Container { // refused by the embedded server
-					c.Mode = jute.Persistent
-				}
+			c, ok := body.(*jute.CreateRequest)
+			if ttl, is := body.(*jute.CreateTTLRequest); is {
+				c, ok = &ttl.CreateRequest, true
+			}
+			if ok && c.ACL == nil {
+				c.ACL = []jute.ACL{} // Apache trips over null here and loses the request's zxid
 			}
 			m.Ops = append(m.Ops, jute.MultiOp{Op: o, Request: body})
 		}
@@ -175,13 +192,37 @@ func (g *generator) op() op {
 	case n < 64:
 		return op{op: []jute.Op{jute.OpGetACL, jute.OpSync, jute.OpGetAllChildrenNumber, jute.OpGetEphemerals}[g.IntN(4)],
 			body: &jute.PathRequest{Path: g.path()}}
-	case n < 65:
+	case n < 65 && g.chance(80):
 		return op{op: jute.OpAuth, body: &jute.AuthPacket{Scheme: []string{"digest", "digest", "ip"}[g.IntN(3)], Auth: fmt.Appendf(nil, "u%d:p", g.IntN(3))}}
+	case n < 65:
+		return op{op: jute.OpAuth, body: &jute.AuthPacket{Scheme: "digest", Auth: []byte(superUser)}}
 	case n < 67:
 		return g.setWatches()
+	case n < 71:
+		return op{op: jute.OpAddWatch, body: &jute.AddWatchRequest{Path: g.path(), Mode: jute.WatchMode(g.IntN(33) % 3)}}
+	case n < 74:
+		p := g.path()
+		if p == "a" { // it has no parent, and Apache falls over it
+			p = "/a"
+		}
+		return op{op: []jute.Op{jute.OpRemoveWatches, jute.OpCheckWatches}[g.IntN(2)], body: &jute.WatchTypeRequest{Path: p, Type: jute.WatchType(g.IntN(5))}}
+	case n < 75:
+		if g.chance(20) {
+			return op{op: jute.OpReconfig, body: &jute.ReconfigRequest{Members: "x", Config: -1}}
+		}
+		return op{op: jute.OpWhoAmI}
 	}
 	return op{op: []jute.Op{jute.OpExists, jute.OpGetData, jute.OpGetChildren, jute.OpGetChildren2}[g.IntN(4)],
-		body: &jute.PathWatchRequest{Path: g.path(), Watch: g.chance(60)}}
+		body: &jute.PathWatchRequest{Path: g.readable(), Watch: g.chance(60)}}
+}
+
+// readable is a path to read: one of a quota, too. Only quota writes these:
+// numbers that are none make Apache stumble.
+func (g *generator) readable() string {
+	if g.chance(90) {
+		return g.path()
+	}
+	return "/zookeeper/quota" + []string{"/b", "/b/n1", "/c"}[g.IntN(3)] + []string{"", "/zookeeper_limits", "/zookeeper_stats"}[g.IntN(3)]
 }
 
 func (g *generator) setWatches() op {
@@ -192,7 +233,31 @@ func (g *generator) setWatches() op {
 		}
 		return list
 	}
-	return op{op: jute.OpSetWatches, lag: int64(g.IntN(40)), body: &jute.SetWatchesRequest{Data: paths(), Exist: paths(), Child: paths()}}
+	one := jute.SetWatchesRequest{Data: paths(), Exist: paths(), Child: paths()}
+	if g.chance(50) {
+		return op{op: jute.OpSetWatches, lag: int64(g.IntN(40)), body: &one}
+	}
+	return op{op: jute.OpSetWatches2, lag: int64(g.IntN(40)), body: &jute.SetWatches2Request{SetWatchesRequest: one, Persistent: paths(), PersistentRecursive: paths()}}
+}
+
+// quota returns a request about the quota of one of the paths.
+func (g *generator) quota() (jute.Op, jute.Record) {
+	p := "/zookeeper/quota" + []string{"/b", "/b/n1", "/c"}[g.IntN(3)]
+	if g.chance(50) {
+		return jute.OpCreate, &jute.CreateRequest{Path: p, ACL: jute.WorldACL()}
+	}
+	p += []string{"/zookeeper_limits", "/zookeeper_stats"}[g.IntN(2)]
+	text := fmt.Sprintf("count=%d,bytes=%d", g.IntN(20)-1, g.IntN(200)-1)
+	if g.quotas && g.chance(50) {
+		text += fmt.Sprintf("=;byteHardLimit=%d;countHardLimit=%d", g.IntN(300)-1, g.IntN(30)-1)
+	}
+	switch n := g.IntN(10); {
+	case n < 5:
+		return jute.OpCreate, &jute.CreateRequest{Path: p, Data: []byte(text), ACL: jute.WorldACL()}
+	case n < 8:
+		return jute.OpSetData, &jute.SetDataRequest{Path: p, Data: []byte(text), Version: -1}
+	}
+	return jute.OpDelete, &jute.PathVersionRequest{Path: p, Version: -1}
 }
 
 // step returns the next step and how many operations it has.
@@ -224,15 +289,15 @@ func (g *generator) step() step {
 		return s
 	}
 	burst := 1
-	if g.chance(15) {
+	if !g.quotas && g.chance(15) {
 		burst += g.IntN(5)
 	}
 	for range burst {
 		o := g.op()
-		if burst > 1 && (o.op == jute.OpAuth || o.op == jute.OpSetWatches) {
+		if burst > 1 && (o.op == jute.OpAuth || o.op == jute.OpSetWatches || o.op == jute.OpSetWatches2) {
 			continue // the one is answered out of order, the other has no xid of its own
 		}
-		if g.chance(1) && o.op != jute.OpAuth {
+		if g.chance(1) && o.op != jute.OpAuth && o.body != nil {
 			o.cut = 1 + g.IntN(len(jute.Marshal(o.body)))
 		}
 		s.ops = append(s.ops, o)

@@ -91,7 +91,7 @@ func (c *Client) Send(op jute.Op, body jute.Record) (int32, error) {
 		xid = jute.XidPing
 	case jute.OpAuth:
 		xid = jute.XidAuth
-	case jute.OpSetWatches:
+	case jute.OpSetWatches, jute.OpSetWatches2:
 		xid = jute.XidSetWatches
 	default:
 		c.xid++
