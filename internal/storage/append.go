@@ -233,6 +233,7 @@ func (l *Log) writeLocked(set []byte, sum summary) error {
 	if ref == nil {
 		var err error
 		if ref, err = l.openActiveLocked(seg); err != nil {
+			l.dir.complain(l.tp, err)
 			return err
 		}
 	}
@@ -316,7 +317,9 @@ func (l *Log) cutBackLocked(ref *FileRef, seg *segment, pos int64, cause error) 
 	if terr := ref.file.Truncate(pos); terr != nil {
 		err = errors.Join(err, terr)
 		l.dir.fail(err)
+		return err
 	}
+	l.dir.complain(l.tp, err)
 	return err
 }
 

@@ -37,9 +37,11 @@ type logDir struct {
 	// mu guards what waits to be done; a leaf.
 	mu struct {
 		sync.Mutex
-		queue    []*Log
-		doomed   []doomed
-		notified bool // OnDirFailure was called
+		queue      []*Log
+		doomed     []doomed
+		notified   bool      // OnDirFailure was called
+		complained time.Time // when a failed append was last logged
+		hidden     int       // failed appends since that were not
 	}
 
 	// checkpoints guards the files below. It is held while one is written, so
@@ -75,6 +77,28 @@ func (d *logDir) fail(cause error) {
 		d.log.Error("log directory goes offline; its partitions are served no more until the broker starts again", "dir", d.path, "error", cause)
 		d.poke()
 	}
+}
+
+const complaintEvery = 10 * time.Second
+
+// complain logs that an append failed, at most once in complaintEvery: a full
+// disk is no reason to go offline, but somebody has to be told.
+func (d *logDir) complain(tp wire.TopicPartition, cause error) {
+	if errors.Is(cause, ErrClosed) || errors.Is(cause, ErrOffline) {
+		return
+	}
+	now := d.now()
+	d.mu.Lock()
+	if now.Sub(d.mu.complained) < complaintEvery {
+		d.mu.hidden++
+		d.mu.Unlock()
+		return
+	}
+	hidden := d.mu.hidden
+	d.mu.complained, d.mu.hidden = now, 0
+	d.mu.Unlock()
+	d.log.Error("cannot write to a partition; its producers are told to try again", "partition", tp.String(), "dir", d.path,
+		"error", cause, "not_logged_before", hidden)
 }
 
 // syncFile makes a file's content durable, syncDir the names in a folder.

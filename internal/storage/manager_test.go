@@ -1,8 +1,10 @@
 package storage
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -237,6 +239,8 @@ func TestAFailedWriteIsCutBack(t *testing.T) {
 		}
 		return nil
 	}), c)
+	var logged bytes.Buffer
+	o.Logger = slog.New(slog.NewTextHandler(&logged, nil))
 	m := open(t, o)
 	l := create(t, m, nil)
 	appendPlain(t, l, 2, 1000, "first")
@@ -252,6 +256,9 @@ func TestAFailedWriteIsCutBack(t *testing.T) {
 		if got := readAll(t, l, 0, 2, 1000); len(got) != 2 {
 			t.Fatal("reads go on:", got)
 		}
+	}
+	if n := strings.Count(logged.String(), "no space left"); n != 1 {
+		t.Fatalf("the full disk was logged %d times, want once in a while: %s", n, logged.String())
 	}
 	written.Store(-1)
 	if info := appendPlain(t, l, 2, 1000, "second"); info.FirstOffset != 2 {
