@@ -29,6 +29,12 @@ func (f *logFlags) logger() (*slog.Logger, *slog.LevelVar, error) {
 	case "text":
 		return slog.New(slog.NewTextHandler(os.Stderr, options)), current, nil
 	case "json":
+		options.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
+			if a.Value.Kind() == slog.KindDuration { // as in text, not a number of nanoseconds
+				a.Value = slog.StringValue(a.Value.Duration().String())
+			}
+			return a
+		}
 		return slog.New(slog.NewJSONHandler(os.Stderr, options)), current, nil
 	}
 	return nil, nil, fmt.Errorf("--log-format %q: write text or json", f.format)

@@ -36,6 +36,7 @@ func root() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() }, // so that Args is checked
 	}
 	cmd.AddCommand(startCommand(), zookeeperCommand())
 	addTools(cmd, os.Args)

@@ -11,10 +11,12 @@ import (
 
 	"barnabas/internal/znode"
 	"barnabas/internal/zookeeper"
+	"barnabas/test/raw"
 	"barnabas/test/real"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 func TestMain(m *testing.M) { real.Main(m) }
@@ -312,7 +314,6 @@ func TestZooKeeperAbsentAtStartAndGoneLater(t *testing.T) {
 	}
 }
 
-// TestSecondSignalEndsAtOnce and the first one stops cleanly.
 func TestCleanStopLeavesNothingBehind(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -335,5 +336,49 @@ func TestCleanStopLeavesNothingBehind(t *testing.T) {
 				t.Errorf("log ends at %d, want 1", end)
 			}
 		})
+	}
+}
+
+// What timeout(1) and many process managers send is one wish to stop.
+func TestTwoSignalsTogetherAreOne(t *testing.T) {
+	broker := real.Barnabas(t, 1)
+	produceOne(t, broker.Addr, "t", "x")
+	broker.Signal(syscall.SIGINT)
+	broker.Signal(syscall.SIGTERM)
+	if code := broker.Wait(30 * time.Second); code != 0 {
+		t.Errorf("status %d", code)
+	}
+	if _, err := os.Stat(filepath.Join(broker.Dir, ".kafka_cleanshutdown")); err != nil {
+		t.Errorf("no clean mark: %v", err)
+	}
+}
+
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	broker := real.Barnabas(t, 1)
+	produceOne(t, broker.Addr, "t", strings.Repeat("x", 900_000))
+	for range 8 {
+		produceOne(t, broker.Addr, "t", strings.Repeat("x", 900_000))
+	}
+	// A client that does not read its answer holds a clean stop up.
+	fetch := kmsg.NewPtrFetchRequest()
+	fetch.Version, fetch.ReplicaID, fetch.MaxBytes = 4, -1, 50<<20
+	topic := kmsg.NewFetchRequestTopic()
+	topic.Topic = "t"
+	part := kmsg.NewFetchRequestTopicPartition()
+	part.PartitionMaxBytes = 50 << 20
+	topic.Partitions = append(topic.Partitions, part)
+	fetch.Topics = append(fetch.Topics, topic)
+	raw.Dial(t, broker.Addr).Write(fetch)
+	broker.Signal(syscall.SIGTERM)
+	real.Until(t, 10*time.Second, "it stops", func() bool { return strings.Contains(broker.Output(), "msg=stopping") })
+	select {
+	case <-broker.Done():
+		t.Fatal("the clean stop did not wait for the client")
+	case <-time.After(700 * time.Millisecond):
+	}
+	began := time.Now()
+	broker.Signal(syscall.SIGTERM)
+	if code := broker.Wait(30 * time.Second); code != 1 || time.Since(began) > time.Second {
+		t.Errorf("status %d after %v, want 1 at once", code, time.Since(began))
 	}
 }

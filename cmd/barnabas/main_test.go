@@ -1,0 +1,26 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func run(args ...string) (string, error) {
+	cmd := root()
+	var out bytes.Buffer
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+func TestAWrongCommandIsAnError(t *testing.T) {
+	if _, err := run("strat"); err == nil || !strings.Contains(err.Error(), `"strat"`) {
+		t.Error(err)
+	}
+	if out, err := run(); err != nil || !strings.Contains(out, "start") {
+		t.Error(out, err)
+	}
+}
