@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -40,17 +39,12 @@ type Error struct {
 	Kind Kind
 	Key  string // of a Conflict, the key to look at first
 	Text string // what was found and what is allowed; never shows a password
-	File string // "" when the value did not come from a file
+	File string // "--override" for an override, "" when the value is not from the start
 	Line int    // from 1; 0 when the value did not come from a file
 }
 
-// Error returns the text, after file and line if they are known.
-func (e *Error) Error() string {
-	if e.File == "" {
-		return e.Text
-	}
-	return e.File + ":" + strconv.Itoa(e.Line) + ": " + e.Text
-}
+// Error returns the text, after the place if it is known.
+func (e *Error) Error() string { return place(e.File, e.Line) + e.Text }
 
 // Errors is every mistake found, in the order of lines, then of kinds, then of
 // keys. It is never empty.

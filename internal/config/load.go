@@ -6,31 +6,42 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // Warning is something in the properties that is not fatal, such as a key that
 // no definition has.
 type Warning struct {
-	File string // "" for an override
+	File string // "--override" for an override
 	Line int    // from 1; 0 for an override
 	Key  string
 	Text string
 }
 
-// String returns the text, after file and line if they are known.
-func (w Warning) String() string {
-	if w.File == "" {
-		return w.Text
+// String returns the text, after the place if it is known.
+func (w Warning) String() string { return place(w.File, w.Line) + w.Text }
+
+// fromOverride is the File of what an override said.
+const fromOverride = "--override"
+
+// place is what stands before the text of a mistake or a warning.
+func place(file string, line int) string {
+	switch {
+	case file == "":
+		return ""
+	case line == 0:
+		return file + ": "
+	default:
+		return file + ":" + strconv.Itoa(line) + ": "
 	}
-	return fmt.Sprintf("%s:%d: %s", w.File, w.Line, w.Text)
 }
 
 // loader is the state of one Load.
 type loader struct {
 	file     string
 	static   map[string]string
-	lines    map[string]int // of keys from the file
+	lines    map[string]int // of keys from the file; 0 for those from an override
 	warnings []Warning
 	problems problems
 }
@@ -55,7 +66,7 @@ func Load(path string, overrides []string) (*Broker, []Warning, error) {
 			return nil, nil, err
 		}
 		l.static[key] = text
-		delete(l.lines, key)
+		l.lines[key] = 0
 	}
 	for _, key := range slices.Sorted(maps.Keys(l.static)) {
 		if text := l.remark(key, l.static[key]); text != "" {
@@ -107,6 +118,9 @@ func (l *loader) readFile(data []byte) {
 func (l *loader) where(key string) (string, int) {
 	for _, name := range append([]string{key}, brokerSynonyms(key)...) {
 		if line, ok := l.lines[name]; ok {
+			if line == 0 {
+				return fromOverride, 0
+			}
 			return l.file, line
 		}
 	}

@@ -53,7 +53,7 @@ func TestEveryBadValueIsAnErrorWithFileAndLine(t *testing.T) {
 	}
 	got := strings.Split(strings.ReplaceAll(err.Error(), path, "F"), "\n")
 	want := []string{
-		"Invalid value 0 for configuration min.insync.replicas: Value must be at least 1",
+		"--override: Invalid value 0 for configuration min.insync.replicas: Value must be at least 1",
 		"F:1: Invalid value x for configuration num.partitions: Not a number of type INT",
 		"F:3: log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
 		"F:4: Invalid value yes for configuration auto.create.topics.enable: Expected value to be either true or false",
