@@ -1,60 +1,188 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
+	"time"
 
 	"barnabas/internal/keeper"
 
 	"github.com/spf13/cobra"
 )
 
+// zookeeperFlags are the flags of "barnabas zookeeper". Those that a zoo.cfg or
+// a system property of ZooKeeper has say its name.
+type zookeeperFlags struct {
+	listen, dir                string
+	tlsListen, tlsCert, tlsKey string
+	tlsCA                      string
+	options                    keeper.Options
+	ttl                        bool
+	logs                       logFlags
+}
+
 func zookeeperCommand() *cobra.Command {
-	var listen, dir string
-	var connections int
-	var logs logFlags
+	var f zookeeperFlags
 	cmd := &cobra.Command{
 		Use:   "zookeeper",
 		Short: "Serve the embedded ZooKeeper alone",
 		Long: `Serve the embedded ZooKeeper alone, for Kafka brokers and their tools.
-One server, no ensemble: what it has answered is on disk.`,
+One server, no ensemble: what it has answered is on disk. Its files are Apache
+ZooKeeper's: see "export" and "import".`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return f.run() },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:2181", "host:port to serve at (clientPort, clientPortAddress); empty for none")
+	flags.StringVar(&f.dir, "dir", "barnabas-data/keeper", "folder of its data (dataDir)")
+	flags.IntVar(&f.options.MaxClientConnections, "max-client-connections", 0, "connections of one address at a time; 0 is no limit (maxClientCnxns)")
+	flags.DurationVar(&f.options.TickTime, "tick-time", 2*time.Second, "sessions expire on ticks (tickTime)")
+	flags.DurationVar(&f.options.MinSessionTimeout, "min-session-timeout", 0, "0 is 2 ticks (minSessionTimeout)")
+	flags.DurationVar(&f.options.MaxSessionTimeout, "max-session-timeout", 0, "0 is 20 ticks (maxSessionTimeout)")
+	flags.IntVar(&f.options.MaxBuffer, "max-buffer", 4<<20, "bytes of the largest request (jute.maxbuffer)")
+	flags.StringSliceVar(&f.options.Words, "words", []string{"ruok", "srvr", "mntr", "isro"}, "four-letter words that are served, * for all (4lw.commands.whitelist)")
+	flags.StringVar(&f.options.SuperDigest, "super-digest", "", "user:hash of who may do everything (DigestAuthenticationProvider.superDigest)")
+	flags.BoolVar(&f.options.EnforceQuota, "enforce-quota", false, "refuse what breaks a quota's hard limit (enforceQuota)")
+	flags.BoolVar(&f.ttl, "ttl-nodes", true, "let nodes have a time to live (extendedTypesEnabled)")
+	flags.DurationVar(&f.options.ContainerInterval, "container-interval", time.Minute, "between two looks for empty containers (znode.container.checkIntervalMs)")
+	flags.IntVar(&f.options.ContainersPerMinute, "containers-per-minute", 10_000, "deletions of containers at most (znode.container.maxPerMinute)")
+	flags.DurationVar(&f.options.ContainerNeverUsed, "container-never-used", 0, "a container that never had a child goes after this; 0 is never (znode.container.maxNeverUsedIntervalMs)")
+	flags.StringVar(&f.tlsListen, "tls-listen", "", "host:port to serve TLS at (secureClientPort)")
+	flags.StringVar(&f.tlsCert, "tls-cert", "", "PEM file of the server's certificate and its chain")
+	flags.StringVar(&f.tlsKey, "tls-key", "", "PEM file of the certificate's key")
+	flags.StringVar(&f.tlsCA, "tls-client-ca", "", "PEM file of the authorities that clients' certificates must come from; empty asks for none")
+	f.logs.add(cmd)
+	cmd.AddCommand(exportCommand(), importCommand())
+	return cmd
+}
+
+func (f *zookeeperFlags) run() error {
+	logger, _, err := f.logs.logger()
+	if err != nil {
+		return err
+	}
+	slog.SetDefault(logger)
+	secure, err := f.tls()
+	if err != nil {
+		return err
+	}
+	f.options.Dir, f.options.NoTTLNodes, f.options.Logger = f.dir, !f.ttl, logger
+	server, err := keeper.Open(f.options)
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.dir, err)
+	}
+	var sockets []net.Listener
+	for _, l := range []struct {
+		flag, addr string
+		tls        *tls.Config
+	}{{"--listen", f.listen, nil}, {"--tls-listen", f.tlsListen, secure}} {
+		if l.addr == "" {
+			continue
+		}
+		socket, err := net.Listen("tcp", l.addr)
+		if err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", l.flag, err), server.Close())
+		}
+		fmt.Printf("barnabas: ZooKeeper listens on %s and keeps its data in %s\n", socket.Addr(), f.dir)
+		if l.tls != nil {
+			socket = tls.NewListener(socket, l.tls)
+		}
+		sockets = append(sockets, socket)
+	}
+	if len(sockets) == 0 {
+		return errors.Join(errors.New("--listen and --tls-listen are both empty"), server.Close())
+	}
+	ctx, cancel := untilSignal()
+	defer cancel()
+	served := make(chan error, len(sockets))
+	for _, socket := range sockets {
+		go func() { served <- server.Serve(socket) }()
+	}
+	select {
+	case <-ctx.Done():
+	case err = <-served:
+		sockets = sockets[1:]
+	}
+	err = errors.Join(err, server.Close())
+	for range sockets {
+		err = errors.Join(err, <-served)
+	}
+	return err
+}
+
+// tls returns what the secure listener is to be served with.
+func (f *zookeeperFlags) tls() (*tls.Config, error) {
+	if f.tlsListen == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
+	}
+	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	if f.tlsCA == "" {
+		return c, nil
+	}
+	pem, err := os.ReadFile(f.tlsCA)
+	if err != nil {
+		return nil, fmt.Errorf("--tls-client-ca: %w", err)
+	}
+	c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+	if !c.ClientCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("--tls-client-ca: %s has no certificate", f.tlsCA)
+	}
+	return c, nil
+}
+
+func exportCommand() *cobra.Command {
+	var dir, to string
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Write the data of the embedded ZooKeeper for Apache ZooKeeper",
+		Long: `Write the data of the embedded ZooKeeper, which must be stopped, as a snapshot
+for Apache ZooKeeper 3.5 to 3.9: the same tree, Stats, ACLs and zxids. Sessions
+of the moment expire there, and their ephemeral nodes go.`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			logger, _, err := logs.logger()
-			if err != nil {
-				return err
-			}
-			if err := os.MkdirAll(dir, 0o755); err != nil {
-				return err
-			}
-			server, err := keeper.Open(keeper.Options{Dir: dir, MaxClientConnections: connections, Logger: logger})
-			if err != nil {
-				return fmt.Errorf("%s: %w", dir, err)
-			}
-			socket, err := net.Listen("tcp", listen)
-			if err != nil {
-				return errors.Join(fmt.Errorf("--listen: %w", err), server.Close())
-			}
-			ctx, cancel := untilSignal()
-			defer cancel()
-			served := make(chan error, 1)
-			go func() { served <- server.Serve(socket) }()
-			fmt.Printf("barnabas: ZooKeeper listens on %s and keeps its data in %s\n", socket.Addr(), dir)
-			select {
-			case <-ctx.Done():
-				err := server.Close()
-				<-served
-				return err
-			case err := <-served:
-				return errors.Join(err, server.Close())
-			}
+			m, err := keeper.Export(dir, to)
+			return moved(m, err)
 		},
 	}
-	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:2181", "host:port to serve at")
-	cmd.Flags().StringVar(&dir, "dir", "barnabas-data/keeper", "folder of its data")
-	cmd.Flags().IntVar(&connections, "max-client-connections", 0, "connections of one address at a time; 0 is no limit")
-	logs.add(cmd)
+	cmd.Flags().StringVar(&dir, "dir", "barnabas-data/keeper", "folder of the embedded ZooKeeper's data (keeper.dir)")
+	cmd.Flags().StringVar(&to, "to", "", "dataDir of Apache ZooKeeper, without data")
+	_ = cmd.MarkFlagRequired("to")
 	return cmd
+}
+
+func importCommand() *cobra.Command {
+	var dir, from, logs string
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Take over the data of Apache ZooKeeper",
+		Long: `Take over the data of one server of Apache ZooKeeper 3.4 to 3.9, stopped: its
+newest snapshot and its transaction logs. Sessions of the moment expire, and
+their ephemeral nodes go.`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			m, err := keeper.Import(from, logs, dir)
+			return moved(m, err)
+		},
+	}
+	cmd.Flags().StringVar(&from, "from", "", "ZooKeeper's dataDir")
+	cmd.Flags().StringVar(&logs, "from-logs", "", "ZooKeeper's dataLogDir, if it is another folder")
+	cmd.Flags().StringVar(&dir, "dir", "barnabas-data/keeper", "folder for the embedded ZooKeeper's data (keeper.dir), without data")
+	_ = cmd.MarkFlagRequired("from")
+	return cmd
+}
+
+func moved(m keeper.Moved, err error) error {
+	if err == nil {
+		fmt.Printf("barnabas: %d znodes and %d sessions up to zxid 0x%x are in %s\n", m.Nodes, m.Sessions, m.Zxid, m.File)
+	}
+	return err
 }

@@ -44,9 +44,11 @@ const (
 type fileStore struct {
 	fs     vfs.FS
 	dir    string
+	logDir string // where logs are if not in dir (ZooKeeper's dataLogDir); for reading only
 	logger *slog.Logger
 	lock   io.Closer
 
+	readOnly bool     // somebody else's files: nothing is mended
 	unsynced []string // folders with names that were made when the store was opened
 	log      vfs.File // nil: none yet
 	logZxid  int64    // in its name
@@ -104,13 +106,28 @@ func missingParents(fsys vfs.FS, dir string) ([]string, error) {
 
 func (s *fileStore) path(name string) string { return filepath.Join(s.dir, dataFolder, name) }
 
+func (s *fileStore) logs() string {
+	if s.logDir != "" {
+		return s.logDir
+	}
+	return s.dir
+}
+
+func (s *fileStore) logPath(zxid int64) string {
+	return filepath.Join(s.logs(), dataFolder, logName(zxid))
+}
+
 func logName(zxid int64) string { return "log." + strconv.FormatInt(zxid, 16) }
 
 func snapshotName(zxid int64) string { return "snapshot." + strconv.FormatInt(zxid, 16) }
 
 // files lists the zxids in the names of the logs or snapshots, ascending.
 func (s *fileStore) files(prefix string) ([]int64, error) {
-	entries, err := s.fs.ReadDir(filepath.Join(s.dir, dataFolder))
+	dir := s.dir
+	if prefix == "log." {
+		dir = s.logs()
+	}
+	entries, err := s.fs.ReadDir(filepath.Join(dir, dataFolder))
 	if err != nil {
 		return nil, err
 	}
@@ -337,8 +354,10 @@ func (s *fileStore) load() (image, error) {
 	if len(secret) == secretSize {
 		img.secret = secret
 	}
-	if err := s.fs.Remove(filepath.Join(s.dir, spareFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return img, fmt.Errorf("keeper: %w", err)
+	if !s.readOnly {
+		if err := s.fs.Remove(filepath.Join(s.dir, spareFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return img, fmt.Errorf("keeper: %w", err)
+		}
 	}
 	logs, err := s.files("log.")
 	if err != nil {
@@ -376,7 +395,11 @@ func (s *fileStore) load() (image, error) {
 // loadLog replays one log, and stays in the last.
 func (s *fileStore) loadLog(img *image, zxid int64, last bool) error {
 	name := logName(zxid)
-	f, err := s.fs.OpenFile(s.path(name), os.O_RDWR, 0)
+	mode := os.O_RDWR
+	if s.readOnly {
+		mode = os.O_RDONLY
+	}
+	f, err := s.fs.OpenFile(s.logPath(zxid), mode, 0)
 	if err != nil {
 		return fmt.Errorf("keeper: %w", err)
 	}
@@ -384,7 +407,7 @@ func (s *fileStore) loadLog(img *image, zxid int64, last bool) error {
 	switch {
 	case err != nil:
 		return errors.Join(fmt.Errorf("%s: %w", name, err), f.Close())
-	case whole && !last:
+	case whole && !last, s.readOnly && last:
 		return f.Close()
 	case !last:
 		return errors.Join(fmt.Errorf("%w: %s, byte %d of %d: not an entry, and there is a later log", ErrCorrupt, name, end, size), f.Close())

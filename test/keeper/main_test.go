@@ -3,6 +3,8 @@ package keeper
 import (
 	"os"
 	"testing"
+
+	"barnabas/test/real"
 )
 
 // TestMain turns this binary into a server when a test asks for a child
@@ -11,5 +13,5 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childDir); dir != "" {
 		serveUntilKilled(dir)
 	}
-	os.Exit(m.Run())
+	real.Main(m)
 }
