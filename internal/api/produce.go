@@ -201,12 +201,13 @@ func (p *producing) append(d *produced, name []byte, t *replica.Topic, index int
 			d.info.LogStartOffset = log.StartOffset() // what Kafka finds out in the log, not in the request
 		}
 		return
-	case checked.Transactional && !p.mayWrite(checked.Set, name, index):
-		d.code = wire.InvalidTxnState
-		return
 	case len(checked.Set) == 0:
 		d.info.LogStartOffset = log.StartOffset()
 		return
+	case checked.Transactional:
+		if d.code = p.mayWrite(checked.Set, name, index); d.code != wire.None {
+			return
+		}
 	}
 	d.info, err = d.part.Append(storage.AppendRequest{Records: checked.Set, LogAppendTime: checked.LogAppendTime}, p.acks == -1)
 	if err != nil {
@@ -217,9 +218,9 @@ func (p *producing) append(d *produced, name []byte, t *replica.Topic, index int
 	}
 }
 
-// mayWrite tells whether a transaction's batch belongs to a transaction that has
+// mayWrite judges whether a transaction's batch belongs to a transaction that has
 // the partition (KIP-890).
-func (p *producing) mayWrite(set []byte, name []byte, index int32) bool {
+func (p *producing) mayWrite(set []byte, name []byte, index int32) wire.Code {
 	b := record.Batch(set)
 	producer := coordinator.Producer{ID: b.ProducerID(), Epoch: b.ProducerEpoch()}
 	return p.b.mayWrite(string(p.transactionalID), producer, string(name), index)

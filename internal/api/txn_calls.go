@@ -54,9 +54,9 @@ func fenced(code wire.Code, known bool) int16 {
 	return int16(code)
 }
 
-// OpenTransactions are the transactions that this broker coordinates, by
-// producer id: which partitions their records may be written to. The zero value
-// is ready.
+// OpenTransactions are the producers that this broker coordinates, by producer
+// id: which partitions the records of their transactions may be written to. The
+// zero value is ready.
 type OpenTransactions struct{ byProducer sync.Map } // int64 to *openTransaction
 
 type openTransaction struct {
@@ -71,6 +71,8 @@ func (o *OpenTransactions) Perform(statePartition int32, command any) {
 	case txn.Opened:
 		o.byProducer.Store(c.ID, &openTransaction{c.Epoch, c.Partitions, statePartition})
 	case txn.Closed:
+		o.byProducer.Store(c.ID, &openTransaction{c.Epoch, nil, statePartition})
+	case txn.Forgotten:
 		o.byProducer.Delete(c.Producer)
 	}
 }
@@ -85,25 +87,38 @@ func (o *OpenTransactions) Unloaded(statePartition int32) {
 	})
 }
 
-// has tells whether a producer's transaction is open here and has the partition.
-func (o *OpenTransactions) has(p coordinator.Producer, topic string, index int32) bool {
+// verdict judges a record of a transaction: INVALID_TXN_STATE if the transaction
+// does not have the partition, INVALID_PRODUCER_EPOCH if the producer is fenced.
+// known is false if this broker does not coordinate the producer.
+func (o *OpenTransactions) verdict(p coordinator.Producer, topic string, index int32) (code wire.Code, known bool) {
 	v, ok := o.byProducer.Load(p.ID)
 	if !ok {
-		return false
+		return wire.InvalidTxnState, false
 	}
-	t := v.(*openTransaction)
-	return t.epoch == p.Epoch && slices.Contains(t.partitions, wire.TopicPartition{Topic: topic, Partition: index})
+	switch t := v.(*openTransaction); {
+	case t.epoch != p.Epoch:
+		return wire.InvalidProducerEpoch, true
+	case slices.Contains(t.partitions, wire.TopicPartition{Topic: topic, Partition: index}):
+		return wire.None, true
+	default:
+		return wire.InvalidTxnState, true
+	}
 }
 
-// mayWrite tells whether a producer's records may be written to a partition in
-// a transaction. If another broker coordinates the transactional id, they may,
-// as far as this broker knows.
-func (b *Broker) mayWrite(id string, p coordinator.Producer, topic string, index int32) bool {
-	if b.OpenTransactions.has(p, topic, index) || !b.Config.Load().Bool("transaction.partition.verification.enable") {
-		return true
+// mayWrite judges whether a producer's records may be written to a partition in
+// a transaction (KIP-890). If another broker coordinates the transactional id,
+// they may, as far as this broker knows.
+func (b *Broker) mayWrite(id string, p coordinator.Producer, topic string, index int32) wire.Code {
+	code, known := b.OpenTransactions.verdict(p, topic, index)
+	if code == wire.None || !b.Config.Load().Bool("transaction.partition.verification.enable") {
+		return wire.None
 	}
-	partition, ok := b.transactionPartition(id)
-	return ok && !b.Transactions.Leads(partition)
+	if !known {
+		if partition, ok := b.transactionPartition(id); ok && !b.Transactions.Leads(partition) {
+			return wire.None
+		}
+	}
+	return code
 }
 
 // WriteMarkers appends the ends of transactions to partitions that this broker

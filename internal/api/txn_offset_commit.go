@@ -69,9 +69,11 @@ func handleTxnOffsetCommit(b *Broker, q *Request) {
 		c.Fail(code)
 		reply()
 	})
-	if partition, ok := b.groupPartition(in.Group); ok && !b.mayWrite(in.TransactionalID, *c.Producer, OffsetsTopic, partition) {
-		from.Fail(wire.InvalidTxnState)
-		return
+	if partition, ok := b.groupPartition(in.Group); ok {
+		if code := b.mayWrite(in.TransactionalID, *c.Producer, OffsetsTopic, partition); code != wire.None {
+			from.Fail(code)
+			return
+		}
 	}
 	b.atGroup(in.Group, from, func(m *groups.Machine, now time.Time, out *coordinator.Effects) { m.Commit(c, from, now, out) })
 }

@@ -34,8 +34,12 @@ type Opened struct {
 	Partitions []wire.TopicPartition
 }
 
-// Closed tells that a producer has no transaction.
-type Closed struct{ Producer int64 }
+// Closed tells that a producer has this epoch and no transaction that it may
+// write in.
+type Closed struct{ coordinator.Producer }
+
+// Forgotten tells that no transactional id has this producer id any more.
+type Forgotten struct{ Producer int64 }
 
 // Machine is the transactional ids of one partition of __transaction_state.
 type Machine struct {
@@ -76,10 +80,23 @@ func abortOf(id string) coordinator.Timer { return coordinator.Timer{Kind: abort
 // is replayed.
 func (m *Machine) write(t *transaction, s stored, out *coordinator.Effects) {
 	out.Append(keyOf(t.id), valueOf(&s))
-	if s.state == Ongoing {
-		out.Set(abortOf(t.id), time.UnixMilli(s.start+int64(s.timeout)))
-	} else {
+	if t.producer != s.producer && t.producer >= 0 {
+		out.Perform(Forgotten{t.producer})
+	}
+	m.tell(t.id, s, out)
+	if s.state != Ongoing {
 		out.Stop(abortOf(t.id))
+	}
+}
+
+// tell commands what leaders judge records by, and sets the timer.
+func (m *Machine) tell(id string, s stored, out *coordinator.Effects) {
+	p := coordinator.Producer{ID: s.producer, Epoch: s.epoch}
+	if s.state == Ongoing {
+		out.Set(abortOf(id), time.UnixMilli(s.start+int64(s.timeout)))
+		out.Perform(Opened{p, s.partitions})
+	} else {
+		out.Perform(Closed{p})
 	}
 }
 
@@ -113,11 +130,8 @@ func (m *Machine) End(coordinator.Marker, int64) {}
 func (m *Machine) Loaded(now time.Time, out *coordinator.Effects) {
 	for _, id := range slices.Sorted(maps.Keys(m.ids)) {
 		t := m.ids[id]
-		switch t.state {
-		case Ongoing:
-			out.Set(abortOf(id), time.UnixMilli(t.start+int64(t.timeout)))
-			out.Perform(Opened{coordinator.Producer{ID: t.producer, Epoch: t.epoch}, t.partitions})
-		case PrepareCommit, PrepareAbort:
+		m.tell(id, t.stored, out)
+		if t.state == PrepareCommit || t.state == PrepareAbort {
 			m.send(t, out)
 		}
 	}
@@ -159,7 +173,6 @@ func (m *Machine) fence(t *transaction, now time.Time, out *coordinator.Effects)
 func (m *Machine) decide(t *transaction, s stored, to State, now time.Time, out *coordinator.Effects) {
 	s.state, s.update = to, now.UnixMilli()
 	m.write(t, s, out)
-	out.Perform(Closed{s.producer})
 	decided := &transaction{id: t.id, stored: s}
 	m.send(decided, out)
 }
@@ -171,6 +184,7 @@ func (m *Machine) removeUnused(now time.Time, out *coordinator.Effects) {
 		case Empty, CompleteCommit, CompleteAbort:
 			if now.UnixMilli()-t.update >= m.c.IDExpiration.Milliseconds() {
 				out.Append(keyOf(id), nil)
+				out.Perform(Forgotten{t.producer})
 			}
 		}
 	}

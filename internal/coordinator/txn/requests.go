@@ -120,7 +120,6 @@ func (m *Machine) Add(id string, p coordinator.Producer, partitions []wire.Topic
 	}
 	s.state, s.update = Ongoing, now.UnixMilli()
 	m.write(t, s, out)
-	out.Perform(Opened{p, s.partitions})
 	out.Reply(from, wire.None)
 }
 

@@ -1,0 +1,132 @@
+package transactions
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"barnabas/internal/record"
+	"barnabas/test/raw"
+	"barnabas/test/real"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+func TestMain(m *testing.M) { real.Main(m) }
+
+var topics atomic.Int32
+
+// onBoth asks the same of Barnabas and of Apache Kafka 3.9.1.
+func onBoth(t *testing.T, f func(t *testing.T, addr string), properties ...string) {
+	t.Run("barnabas", func(t *testing.T) { f(t, real.Barnabas(t, 1, properties...).Addr) })
+	t.Run("kafka-3.9.1", func(t *testing.T) {
+		f(t, real.Kafka(t, "3.9.1", 1, real.ZooKeeper(t), append([]string{"inter.broker.protocol.version=3.9"}, properties...)...).Addr)
+	})
+}
+
+func newTopic(t *testing.T, addr string, partitions int32) string {
+	t.Helper()
+	name := fmt.Sprintf("topic-%d", topics.Add(1))
+	r := kmsg.NewPtrCreateTopicsRequest()
+	r.Version, r.TimeoutMillis = 5, 30000
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, partitions, 1
+	r.Topics = append(r.Topics, topic)
+	if code := raw.Do[*kmsg.CreateTopicsResponse](raw.Dial(t, addr), r).Topics[0].ErrorCode; code != 0 {
+		t.Fatalf("create %s: error %d", name, code)
+	}
+	return name
+}
+
+// coordinated waits until a transactional id has a coordinator that serves.
+func coordinated(t *testing.T, addr, id string) {
+	t.Helper()
+	c := raw.Dial(t, addr)
+	real.Until(t, time.Minute, "a coordinator of "+id, func() bool {
+		r := kmsg.NewPtrFindCoordinatorRequest()
+		r.Version, r.CoordinatorKey, r.CoordinatorType = 2, id, 1
+		if raw.Do[*kmsg.FindCoordinatorResponse](c, r).ErrorCode != 0 {
+			return false
+		}
+		return endTxn(c, 2, id, 1<<40, 0, true) == 49
+	})
+}
+
+func initProducer(c *raw.Conn, id string, timeout int32, known int64, epoch int16) *kmsg.InitProducerIDResponse {
+	r := kmsg.NewPtrInitProducerIDRequest()
+	r.Version, r.TransactionalID, r.TransactionTimeoutMillis, r.ProducerID, r.ProducerEpoch = 4, &id, timeout, known, epoch
+	for {
+		// Kafka answers COORDINATOR_LOAD_IN_PROGRESS while it fetches producer ids.
+		if a := raw.Do[*kmsg.InitProducerIDResponse](c, r); a.ErrorCode != 14 {
+			return a
+		}
+	}
+}
+
+// settledInit is InitProducerId that waits out CONCURRENT_TRANSACTIONS.
+func settledInit(t *testing.T, c *raw.Conn, id string) (producer int64, epoch int16) {
+	t.Helper()
+	var r *kmsg.InitProducerIDResponse
+	real.Until(t, 30*time.Second, "InitProducerId of "+id, func() bool {
+		r = initProducer(c, id, 60000, -1, -1)
+		return r.ErrorCode != 51
+	})
+	if r.ErrorCode != 0 {
+		t.Fatalf("InitProducerId: %d", r.ErrorCode)
+	}
+	return r.ProducerID, r.ProducerEpoch
+}
+
+func addPartition(c *raw.Conn, version int16, id string, producer int64, epoch int16, topic string, partition int32) int16 {
+	r := kmsg.NewPtrAddPartitionsToTxnRequest()
+	r.Version, r.TransactionalID, r.ProducerID, r.ProducerEpoch = version, id, producer, epoch
+	r.Topics = []kmsg.AddPartitionsToTxnRequestTopic{{Topic: topic, Partitions: []int32{partition}}}
+	return raw.Do[*kmsg.AddPartitionsToTxnResponse](c, r).Topics[0].Partitions[0].ErrorCode
+}
+
+func endTxn(c *raw.Conn, version int16, id string, producer int64, epoch int16, commit bool) int16 {
+	r := kmsg.NewPtrEndTxnRequest()
+	r.Version, r.TransactionalID, r.ProducerID, r.ProducerEpoch, r.Commit = version, id, producer, epoch, commit
+	return raw.Do[*kmsg.EndTxnResponse](c, r).ErrorCode
+}
+
+func produce(t *testing.T, c *raw.Conn, id, topic string, producer int64, epoch int16, sequence int32) kmsg.ProduceResponseTopicPartition {
+	t.Helper()
+	b := record.NewBuilder(record.BatchOptions{LeaderEpoch: -1, Transactional: true, Producer: &record.Producer{ID: producer, Epoch: epoch, Sequence: sequence}})
+	b.Append(time.Now().UnixMilli(), []byte("k"), []byte("v"))
+	set, err := b.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := kmsg.NewPtrProduceRequest()
+	r.Version, r.Acks, r.TimeoutMillis, r.TransactionID = 9, -1, 10000, &id
+	p := kmsg.NewProduceRequestTopicPartition()
+	p.Records = set
+	top := kmsg.NewProduceRequestTopic()
+	top.Topic, top.Partitions = topic, append(top.Partitions, p)
+	r.Topics = append(r.Topics, top)
+	return raw.Do[*kmsg.ProduceResponse](c, r).Topics[0].Partitions[0]
+}
+
+func fetch(c *raw.Conn, topic string, isolation int8) kmsg.FetchResponseTopicPartition {
+	r := kmsg.NewPtrFetchRequest()
+	r.Version, r.ReplicaID, r.MaxWaitMillis, r.MinBytes, r.MaxBytes, r.SessionEpoch, r.IsolationLevel = 11, -1, 100, 1, 50<<20, -1, isolation
+	p := kmsg.NewFetchRequestTopicPartition()
+	p.PartitionMaxBytes, p.CurrentLeaderEpoch = 1<<20, -1
+	top := kmsg.NewFetchRequestTopic()
+	top.Topic, top.Partitions = topic, append(top.Partitions, p)
+	r.Topics = append(r.Topics, top)
+	return raw.Do[*kmsg.FetchResponse](c, r).Topics[0].Partitions[0]
+}
+
+func latest(c *raw.Conn, topic string, isolation int8) int64 {
+	r := kmsg.NewPtrListOffsetsRequest()
+	r.Version, r.ReplicaID, r.IsolationLevel = 5, -1, isolation
+	p := kmsg.NewListOffsetsRequestTopicPartition()
+	p.Timestamp, p.CurrentLeaderEpoch = -1, -1
+	top := kmsg.NewListOffsetsRequestTopic()
+	top.Topic, top.Partitions = topic, append(top.Partitions, p)
+	r.Topics = append(r.Topics, top)
+	return raw.Do[*kmsg.ListOffsetsResponse](c, r).Topics[0].Partitions[0].Offset
+}
