@@ -25,9 +25,12 @@ lint:
 cross:
 	for os in linux darwin; do for arch in amd64 arm64; do echo "build $$os/$$arch"; GOOS=$$os GOARCH=$$arch CGO_ENABLED=0 go build ./... || exit 1; done; done
 
+# Allocations are counted without the race detector, which makes some of its own.
+ALLOCATIONS := ./internal/record ./internal/server ./internal/storage ./internal/wire
+
 test:
 	./test/setup
-	{ go test -json -race -timeout 15m ./internal/... ./cmd/...; go test -json -race -p 1 -timeout 40m ./test/...; } | go run ./test/count
+	{ go test -json -race -timeout 15m ./internal/... ./cmd/... ./client/...; go test -json -run Alloc $(ALLOCATIONS); go test -json -race -p 1 -timeout 40m ./test/...; } | go run ./test/count
 
 bench:
 	./test/setup
