@@ -7,8 +7,6 @@ import (
 
 	"barnabas/internal/record"
 	"barnabas/internal/wire"
-
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // exchange sends one request, already encoded, and reads its answer into a
