@@ -121,8 +121,9 @@ func TestClaimsBeyondTheFrameAllocateNothing(t *testing.T) {
 		"varint without end":      {bytes.Repeat([]byte{0xff}, 12), func(r *Reader) { r.Uvarint() }},
 		"tag of 2^31 bytes":       {[]byte{1, 0, 0xff, 0xff, 0xff, 0xff, 0x07}, func(r *Reader) { r.Tags(true) }},
 	} {
+		var r Reader
 		if n := testing.AllocsPerRun(10, func() {
-			r := NewReader(read.bytes)
+			r = NewReader(read.bytes)
 			if read.read(&r); !errors.Is(r.Err(), ErrMalformed) {
 				t.Errorf("%s: %v", name, r.Err())
 			}
