@@ -113,7 +113,7 @@ func (q *isrChanges) run(ctx context.Context) {
 		more, again := q.take()
 		list = slices.DeleteFunc(append(list, more...), func(c *isrChange) bool { return !c.current() })
 		for _, p := range again {
-			p.checkISR()
+			p.expandISR()
 		}
 		if len(list) == 0 {
 			continue

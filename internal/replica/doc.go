@@ -9,13 +9,24 @@
 // produce requests with acks=all wait for the high watermark, fetch requests
 // for something new. The bytes belong to storage.Log.
 //
-// What decides (which ISR, which high watermark) has no lock, clock or I/O and
-// lies alone in isr.go; the rest applies it.
+// With [Options.Cluster] it also owns the goroutines that replicate: fetchers
+// copy what other brokers lead, num.replica.fetchers a leader, each with one
+// connection and one fetch session; one looks at every half of
+// replica.lag.time.max.ms for followers that have fallen behind; one carries
+// out changes of ISRs, one request in flight: through the controller
+// (AlterPartition) or, below inter-broker protocol version 2.7-IV2, by writing
+// the partition's state and a node under /isr_change_notification. All end with
+// [Manager.Close].
+//
+// What decides (which ISR, which high watermark, up to where a follower keeps
+// its log) has no lock, clock or I/O and lies alone in isr.go and
+// truncation.go; the rest applies it.
 //
 // # What it refuses
 //
 // It validates no records and knows no wire format but that of the controller's
-// requests. It polls nothing: a wait is woken by the append, the movement of
+// requests and of Fetch as a follower speaks it. It polls nothing but leaders: a
+// wait is woken by the append, the movement of
 // the high watermark or the change of role that ends it, or by its own timer.
 //
 // # Locks
@@ -25,7 +36,9 @@
 // lock. Partition.role is held shared over an append and exclusively over a
 // change of role, so that nothing is appended under an epoch that has ended: it
 // is, with the log's append lock, the exception to "no lock over I/O".
-// Partition.mu guards the replicas' progress, Partition.acks and Partition.subs
+// fetchers.mu guards which fetcher copies what and what has changed of that; a
+// fetcher's own state belongs to its goroutine. Partition.mu guards the
+// replicas' progress and the change of the ISR that was asked for, Partition.acks and Partition.subs
 // the waits. Order: Manager.mu, Partition.role, Partition.mu, then acks and
 // subs, which are leaves as far as this package goes: a [Subscriber] is called
 // under subs and takes no lock of this package.
@@ -41,4 +54,11 @@
 //     been entered, so that it misses no movement.
 //  5. The newest leader epoch is in the log's epochs before the first append
 //     under it, also when none comes.
+//  6. A follower appends and truncates only under the leader epoch in force, and
+//     appends only what begins at its end.
+//  7. An ISR that was asked for counts with the one in force, whichever is
+//     larger, until the answer is known: an answer that may be lost takes
+//     nothing back.
+//  8. A follower joins the ISR only with everything below the high watermark and
+//     the start of the leader's epoch.
 package replica

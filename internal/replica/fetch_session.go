@@ -167,7 +167,7 @@ func (f *fetcher) appendFetch(b []byte, v int16, gone []forgotten) []byte {
 			if v >= 12 {
 				w.Int32(c.at.epoch)
 			}
-			w.Int64(c.p.log.StartOffset())
+			w.Int64(c.at.start)
 			w.Int32(most)
 			w.Tags(flexible)
 		}

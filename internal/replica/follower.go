@@ -35,13 +35,15 @@ type copied struct {
 	divergingEndOffset int64
 }
 
-// place is where a follower's log ends.
+// place is where a follower's log lies, as it tells the leader.
 type place struct {
-	end   int64
-	epoch int32 // the latest, -1: none
+	start, end int64
+	epoch      int32 // the latest, -1: none
 }
 
-func placeOf(log *storage.Log) place { return place{log.EndOffset(), log.LatestEpoch()} }
+func placeOf(log *storage.Log) place {
+	return place{log.StartOffset(), log.EndOffset(), log.LatestEpoch()}
+}
 
 // take appends what the leader sent, and follows its high watermark and start
 // (ReplicaFetcherThread.processPartitionData).
@@ -60,11 +62,13 @@ func (p *Partition) take(epoch int32, d *copied) (at place, err error) {
 				return err
 			}
 		}
-		at = placeOf(log)
-		p.follow(log, min(d.hw, at.end))
+		p.follow(log, min(d.hw, log.EndOffset()))
 		if d.start > log.StartOffset() {
-			return log.RaiseStartOffset(d.start)
+			if err := log.RaiseStartOffset(d.start); err != nil {
+				return err
+			}
 		}
+		at = placeOf(log)
 		return nil
 	})
 	return at, err

@@ -15,6 +15,7 @@ type follower struct {
 	fetched     time.Time // when it last fetched
 	endAtFetch  int64     // the leader's LEO then
 	brokerEpoch int64     // -1: not told
+	since       bool      // it has fetched since it left the ISR, or since the epoch began
 	asks        Asker     // tells when it last asked in its fetch session; nil: it has none
 }
 
@@ -81,6 +82,16 @@ func (s *isrState) again(local int32, replicas, isr []int32, minISR int32, leo i
 }
 
 func (s *isrState) lives(id int32) bool { return s.alive == nil || s.alive(id) }
+
+// commit puts an ISR in force. Who has left it comes back by fetching.
+func (s *isrState) commit(isr []int32) {
+	for i := range s.followers {
+		if f := &s.followers[i]; slices.Contains(s.committed, f.id) && !slices.Contains(isr, f.id) {
+			f.since = false
+		}
+	}
+	s.committed, s.pending = slices.Clone(isr), nil
+}
 
 // ineligible notes that the controller does not want these in the ISR: nothing
 // waits for those that are not in it, until they fetch again.
@@ -159,7 +170,7 @@ func (s *isrState) fetched(id int32, offset, start, leo int64, now time.Time) bo
 		} else if f.endAtFetch >= 0 && offset >= f.endAtFetch && f.fetched.After(f.caughtUp) {
 			f.caughtUp = f.fetched
 		}
-		f.end, f.start, f.fetched, f.endAtFetch = offset, start, now, leo
+		f.end, f.start, f.fetched, f.endAtFetch, f.since = offset, start, now, leo, true
 		return true
 	}
 	return false
@@ -182,7 +193,7 @@ func (s *isrState) toExpand(id int32, hw, epochStart int64) bool {
 	}
 	for i := range s.followers {
 		if f := &s.followers[i]; f.id == id {
-			return f.end >= hw && f.end >= epochStart
+			return f.since && f.end >= hw && f.end >= epochStart
 		}
 	}
 	return false

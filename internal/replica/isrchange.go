@@ -37,8 +37,25 @@ func (p *Partition) proposeLocked(v *View, isr []int32) *isrChange {
 	return p.mu.change
 }
 
+// expandISR proposes an ISR with those that have caught up since another change
+// was asked for: a fetch proposes only while none is.
+func (p *Partition) expandISR() {
+	v := p.view.Load()
+	if v.Role != Leader || v.solo || p.m.isr == nil {
+		return
+	}
+	p.mu.Lock()
+	var change *isrChange
+	if p.view.Load() == v {
+		change = p.expandLocked(v, p.hw.Load())
+	}
+	p.mu.Unlock()
+	p.m.submit(change)
+}
+
 // checkISR proposes an ISR without those that have fallen behind, or with those
-// that have come back.
+// that have come back. It is for the timer alone: a follower that has just joined
+// may well be behind for longer than allowed, and gets until the next time.
 func (p *Partition) checkISR() {
 	v := p.view.Load()
 	if v.Role != Leader || v.solo || p.m.isr == nil {
@@ -78,7 +95,8 @@ func (c *isrChange) done(leaderEpoch, version int32, isr []int32) {
 	if ok {
 		v := *old
 		v.ISR, v.PartitionEpoch = slices.Clone(isr), version
-		p.mu.isr.committed, p.mu.isr.pending, p.mu.change = slices.Clone(isr), nil, nil
+		p.mu.isr.commit(isr)
+		p.mu.change = nil
 		v.solo = p.mu.isr.solo()
 		p.view.Store(&v)
 	}
@@ -90,7 +108,7 @@ func (c *isrChange) done(leaderEpoch, version int32, isr []int32) {
 	p.m.o.Logger.Info("the ISR has changed", "partition", p.TopicPartition.String(), "isr", isr, "version", version)
 	p.advance(-1, p.log.EndOffset(), 0)
 	p.endAcks() // min.insync.replicas may judge otherwise now
-	p.checkISR()
+	p.expandISR()
 }
 
 // refused takes a change back: the ISR is what it was. The partition is looked at

@@ -254,7 +254,7 @@ func (p *Partition) become(v *View) error {
 	if old.Role == Idle {
 		p.hw.Store(p.log.HighWatermark())
 	}
-	if v.Role == Leader {
+	if v.Role == Leader && p.hw.Load() < end { // else a log that was left cleanly need not be loaded
 		p.hw.Store(max(p.hw.Load(), p.log.StartOffset()))
 	}
 	p.view.Store(v)

@@ -16,6 +16,7 @@ type member interface {
 	address() string
 	folder() string
 	kill()
+	stop()
 	restart()
 }
 
@@ -27,6 +28,7 @@ type barnabas struct {
 func (b barnabas) address() string { return b.Addr }
 func (b barnabas) folder() string  { return b.Dir }
 func (b barnabas) kill()           { b.Kill() }
+func (b barnabas) stop()           { b.Stop() }
 func (b barnabas) restart()        { b.Restart(b.t) }
 
 // apache is an Apache Kafka broker that can be killed and started again.
@@ -42,6 +44,7 @@ type apache struct {
 func (k *apache) address() string { return k.addr }
 func (k *apache) folder() string  { return k.dir }
 func (k *apache) kill()           { k.process.Kill() }
+func (k *apache) stop()           { k.process.Stop() }
 
 func (k *apache) restart() {
 	k.t.Helper()
@@ -70,7 +73,7 @@ func common(ibp string) []string {
 }
 
 func TestMixedClusterLosesNothing(t *testing.T) {
-	for _, c := range []struct{ version, ibp string }{{"3.9.1", "3.9"}, {"3.9.1", "2.8"}, {"2.8.2", "2.8"}} {
+	for _, c := range []struct{ version, ibp string }{{"3.9.1", "3.9"}, {"3.9.1", "2.8"}, {"2.8.2", "2.8"}, {"2.8.2", "2.7-IV0"}, {"2.8.2", "2.4"}} {
 		for _, controller := range []string{"barnabas", "kafka"} {
 			t.Run(fmt.Sprintf("%s-ibp-%s-%s-is-controller", c.version, c.ibp, controller), func(t *testing.T) {
 				zk := real.ZooKeeper(t)
@@ -105,6 +108,15 @@ func TestMixedClusterLosesNothing(t *testing.T) {
 					members[victim].restart()
 					untilInSync(t, a, "t", partitions, 3)
 					l.more(500)
+				}
+				for _, id := range order {
+					l.longestGap()
+					members[id].stop()
+					l.more(500)
+					t.Logf("broker %d stopped: longest gap %v", id, l.longestGap().Round(time.Millisecond))
+					members[id].restart()
+					untilInSync(t, a, "t", partitions, 3)
+					l.more(100)
 				}
 				l.finish()
 				untilEqualDirs(t, dirs, "t", partitions)
