@@ -76,7 +76,7 @@ func decodeGzip(dst, src []byte, limit int) ([]byte, error) {
 	}
 	for {
 		if len(dst) == cap(dst) {
-			dst = slices.Grow(dst, max(2*len(src), len(dst), 512))
+			dst = slices.Grow(dst, min(max(2*len(src), len(dst), 512), limit+1-len(dst)))
 		}
 		// One byte above the limit is enough to see that there is more.
 		room := dst[len(dst):min(cap(dst), limit+1)]

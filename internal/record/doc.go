@@ -41,7 +41,9 @@
 //  5. Offset and leader epoch lie outside the CRC of v2, so assigning them
 //     changes 12 bytes and leaves the CRC. Timestamp type and maximum timestamp
 //     lie inside.
-//  6. Sets from clients that decompress to more than 8 MiB are validated two at
-//     a time, so that many small requests which grow (up to the limit each)
-//     can't take all memory together.
+//  6. Sets from clients that decompress to more than 8 MiB are validated without
+//     holding what they decompress to; where that can't be (snappy, lz4, another
+//     codec or format for the log, records to be rejected one by one), two at a
+//     time. So many small requests which grow (up to the limit each) can't take
+//     all memory together.
 package record

@@ -333,7 +333,7 @@ func TestHeadersAreCopiedByAll(t *testing.T) {
 }
 
 func TestManyLargeSetsAreValidatedTwoAtATime(t *testing.T) {
-	b := NewBuilder(BatchOptions{LeaderEpoch: NoLeaderEpoch, Codec: Zstd})
+	b := NewBuilder(BatchOptions{LeaderEpoch: NoLeaderEpoch, Codec: LZ4})
 	b.Append(validateNow, nil, make([]byte, commonLimit+1))
 	set, err := b.Build()
 	if err != nil {

@@ -46,6 +46,10 @@ type ValidateOptions struct {
 	MaxRecords int
 	// DecompressLimit bounds the decompressed bytes; 0 is DefaultLimit.
 	DecompressLimit int
+
+	// stream walks through compressed records without holding them, or returns
+	// errNoStream.
+	stream bool
 }
 
 // Validated is a set that may be appended, with the facts that the log needs.
@@ -88,8 +92,9 @@ type Validated struct {
 //
 // A batch of v2 that is stored as it came costs no allocation (invariant 2).
 //
-// A set that decompresses to more than 8 MiB is checked while at most one other
-// such set is; Validate waits for its turn (invariant 6).
+// A set that decompresses to more than 8 MiB is checked as it is decompressed, or,
+// where its records are needed as a whole, while at most one other such set is;
+// Validate waits for its turn (invariant 6).
 func Validate(set []byte, o ValidateOptions) (Validated, error) {
 	limit := o.DecompressLimit
 	if limit <= 0 {
@@ -101,9 +106,13 @@ func Validate(set []byte, o ValidateOptions) (Validated, error) {
 		return v, err
 	}
 	// A failed validation changed nothing, so it can be done again.
+	o.DecompressLimit, o.stream = limit, true
+	if v, err = validate(set, o); err != errNoStream {
+		return v, err
+	}
+	o.stream = false
 	large <- struct{}{}
 	defer func() { <-large }()
-	o.DecompressLimit = limit
 	return validate(set, o)
 }
 
@@ -243,7 +252,7 @@ func validateV2(b Batch, o *ValidateOptions) (Validated, error) {
 	}
 	source := b.Codec()
 	records := []byte(b[BatchHeaderSize:])
-	if source != None {
+	if source != None && !o.stream {
 		s := getScratch()
 		defer s.release()
 		var err error
@@ -255,10 +264,20 @@ func validateV2(b Batch, o *ValidateOptions) (Validated, error) {
 	if o.TimestampType != LogAppendTime {
 		w.earliest, w.latest = o.bounds()
 	}
-	if err := w.run(records, b.Count()); err != nil {
+	appendTimeSet := b.TimestampType() == LogAppendTime
+	if o.stream {
+		if o.Codec != ProducerCodec && o.Codec != source || appendTimeSet {
+			return Validated{}, errNoStream
+		}
+		if err := w.runCompressed(source, records, o.DecompressLimit, b.Count()); err != nil {
+			return Validated{}, err
+		}
+		if w.outOfBounds || w.nullKey && o.Compacted {
+			return Validated{}, errNoStream
+		}
+	} else if err := w.run(records, b.Count()); err != nil {
 		return Validated{}, err
 	}
-	appendTimeSet := b.TimestampType() == LogAppendTime
 	if w.outOfBounds || appendTimeSet || w.nullKey && o.Compacted {
 		if err := rejected(b, records, *o); err != nil {
 			return Validated{}, err
@@ -438,6 +457,9 @@ func rejected(b Batch, records []byte, o ValidateOptions) error {
 
 // validateLegacy makes one v2 batch of the messages of a v0 or v1 set.
 func validateLegacy(set []byte, source Codec, o ValidateOptions) (Validated, error) {
+	if o.stream {
+		return Validated{}, errNoStream
+	}
 	options := BatchOptions{LeaderEpoch: NoLeaderEpoch, Codec: o.Codec, Level: o.Level}
 	if o.Codec == ProducerCodec {
 		options.Codec = source
