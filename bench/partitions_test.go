@@ -128,3 +128,62 @@ func TestManyPartitions(t *testing.T) {
 	k := real.KafkaFullSize(t, "3.9.1", 1, real.ZooKeeper(t), "inter.broker.protocol.version=3.9")
 	manyPartitions(t, "kafka 3.9.1", k.Addr, func() *real.Process { return k.Process }, func() { k.Launch(t) })
 }
+
+// TestManyPartitionsWithRecords measures from exec until ListOffsets tells the
+// right end of each of 10,000 partitions that hold records.
+func TestManyPartitionsWithRecords(t *testing.T) {
+	const n = 10_000
+	b := real.Barnabas(t, 1)
+	createTopic(t, b.Addr, "full", n)
+	untilAllLead(t, b.Addr, "full", n)
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.Addr), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.DefaultProduceTopic("full"), kgo.MaxBufferedRecords(3*n))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for i := range 2 * n {
+		client.Produce(context.Background(), &kgo.Record{Partition: int32(i % n), Value: []byte("a value")}, func(_ *kgo.Record, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	if err := client.Flush(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	line := func(what string, began time.Time, goal string) {
+		fmt.Printf("%-52s %-12s %7.2f s   goal %s\n", fmt.Sprintf("%d partitions with records: %s", n, what), "barnabas", time.Since(began).Seconds(), goal)
+	}
+	began := time.Now()
+	b.Signal(syscall.SIGTERM)
+	<-b.Done()
+	line("clean stop", began, "reported")
+	for _, how := range []struct{ what, goal string }{{"clean start until ends are right", "0.5 s"}, {"start after kill -9 until ends are right", "1.5 s"}} {
+		began = time.Now()
+		b.Launch(t)
+		untilEnds(t, b.Addr, "full", n, 2)
+		line(how.what, began, how.goal)
+		fmt.Printf("%-52s %-12s %7.1f MB\n", fmt.Sprintf("%d partitions with records: memory", n), "barnabas", residentMB(b.PID()))
+		b.Kill()
+	}
+}
+
+// untilEnds waits until every partition's end offset is known and right.
+func untilEnds(t testing.TB, addr, topic string, partitions int, end int64) {
+	t.Helper()
+	untilAllLead(t, addr, topic, partitions)
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	offsets, err := kadm.NewClient(client).ListEndOffsets(context.Background(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p, o := range offsets[topic] {
+		if o.Err != nil || o.Offset != end {
+			t.Fatalf("partition %d ends at %d: %v", p, o.Offset, o.Err)
+		}
+	}
+}

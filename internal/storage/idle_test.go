@@ -49,9 +49,16 @@ func TestAStopDoesNothingForLogsInWhichNothingChanged(t *testing.T) {
 	for round := range int32(3) {
 		m = open(t, options(t, fsys, c))
 		for _, l := range m.Logs() {
-			must(t, l.AssignEpoch(round+1)) // loads the log
-			m.Tick(c.advance(time.Second))
+			must(t, l.AssignEpoch(2*round+1))
+			if l.state.Load() == loaded {
+				t.Fatal("a leader of a log that was left cleanly loads it")
+			}
+			if l.LatestEpoch() != 2*round+1 || l.EpochForOffset(l.EndOffset()) != 2*round+1 {
+				t.Fatal("the epoch is not known:", entriesOf(&l.epochs))
+			}
+			must(t, l.AssignEpoch(2*round+2))
 		}
+		m.Tick(c.advance(time.Second))
 		*fsys = counting{FS: fsys.FS}
 		must(t, m.Close())
 		if got := fmt.Sprint(fsys.opens < 10, fsys.renames < 6, fsys.syncs < 6); got != "true true true" {

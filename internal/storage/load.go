@@ -38,6 +38,7 @@ func (l *Log) load() error {
 	vouched := l.found.recovery
 	err := l.loadHeld()
 	if err == nil {
+		l.epochs.assign(l.assigned, l.tail.end.Load())
 		l.state.Store(loaded)
 		if l.recovery.Load() >= vouched {
 			return nil

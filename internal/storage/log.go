@@ -56,6 +56,10 @@ type Log struct {
 	// when there is none. Guarded by maintenance.
 	snapshotAt int64
 
+	// assigned is the newest epoch given to AssignEpoch before the log was loaded,
+	// -1 for none. Guarded by maintenance.
+	assigned int32
+
 	// mu is the append lock; see the package comment.
 	mu struct {
 		sync.Mutex
@@ -94,7 +98,7 @@ func newLog(tp wire.TopicPartition, d *logDir, c *config.Topic) *Log {
 	l.mu.idle = sync.NewCond(&l.mu.Mutex)
 	l.mu.producers = newProducers()
 	l.epochs.mu.synced = true
-	l.snapshotAt = -1
+	l.snapshotAt, l.assigned = -1, -1
 	l.unstable.Store(-1)
 	l.segments.Store(&[]*segment{})
 	return l
@@ -287,6 +291,9 @@ func (l *Log) EpochForOffset(offset int64) int32 {
 // without a record to come; the epoch that is the latest already changes
 // nothing. The file is written within a second or so.
 func (l *Log) AssignEpoch(epoch int32) error {
+	if l.assignUnloaded(epoch) {
+		return nil
+	}
 	if err := l.ready(); err != nil {
 		return err
 	}
@@ -295,6 +302,22 @@ func (l *Log) AssignEpoch(epoch int32) error {
 	l.epochs.assign(epoch, l.tail.end.Load())
 	l.dir.touched.Store(true)
 	return nil
+}
+
+// assignUnloaded notes the epoch for the time when the log is loaded, if a clean
+// stop vouches for its end: a broker that becomes the leader of thousands of
+// partitions opens none of them.
+func (l *Log) assignUnloaded(epoch int32) bool {
+	if l.state.Load() != unloaded || !l.found.clean || !l.found.known {
+		return false
+	}
+	l.maintenance.Lock()
+	defer l.maintenance.Unlock()
+	if l.state.Load() != unloaded || !l.dir.online() {
+		return false
+	}
+	l.assigned = max(l.assigned, epoch)
+	return true
 }
 
 // EndOffsetForEpoch answers OffsetForLeaderEpoch as Kafka's LeaderEpochFileCache
