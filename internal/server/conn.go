@@ -75,6 +75,7 @@ func newConn(s *Server, l *Listener, nc net.Conn, host string) *conn {
 	c.info = api.Conn{ID: s.lastID.Add(1), Listener: l.Name, RemoteAddr: nc.RemoteAddr().String(), RemoteHost: host, Done: make(chan struct{})}
 	c.active.Store(time.Now().UnixNano())
 	c.in.c = c
+	c.in.mark.init(nc)
 	c.out.init(nc, s)
 	return c
 }

@@ -14,6 +14,10 @@ const (
 	firstGrowth = 64 << 10
 	// piece must arrive within Options.Stall once a frame has begun.
 	piece = 4 << 10
+	// Of a frame with more than this to come the reader is woken once it is all
+	// there, or as much as maxMark: each wakeup costs more than copying a piece.
+	minMark = 32 << 10
+	maxMark = 1 << 20
 )
 
 var (
@@ -31,6 +35,7 @@ type frameReader struct {
 	armed   time.Time // when the deadline for idleness was set
 	stalled bool      // the deadline in force is that of a frame under way
 	frame   frame     // the one that is being read
+	mark    lowMark
 }
 
 // next reads a frame into in.frame, with its memory taken from the budget.
@@ -117,12 +122,8 @@ func (in *frameReader) arm(begun bool) error {
 		in.c.nc.SetReadDeadline(now.Add(idle))
 		in.armed, in.stalled = now, false
 	}
-	select {
-	case <-in.c.s.stop: // Close may have set its deadline before ours
-		if !begun {
-			return errAskedToStop
-		}
-	default:
+	if !begun && in.c.s.stopping() { // Close may have set its deadline before ours
+		return errAskedToStop
 	}
 	return nil
 }
@@ -132,10 +133,8 @@ func (in *frameReader) judge(err error, begun bool) error {
 	if err == nil || !isTimeout(err) {
 		return err
 	}
-	select {
-	case <-in.c.s.stop:
+	if in.c.s.stopping() {
 		return errAskedToStop
-	default:
 	}
 	if begun {
 		return errStalled
@@ -162,28 +161,47 @@ func (in *frameReader) body(f *frame) error {
 	}
 	have := copy(f.buf.b[:min(f.size, len(f.buf.b))], in.buf[in.r+4:in.w])
 	in.r += 4 + have
-	due := 0 // up to where the deadline in force reaches
+	due, slow := 0, false // up to where the deadline in force reaches; the client missed one
 	for have < f.size {
 		if have == len(f.buf.b) {
 			if !in.grow(f, min(f.size, 2*have)) {
 				return errAskedToStop
 			}
 		}
+		to := min(f.size, len(f.buf.b))
+		in.mark.set(markFor(to-have, slow))
 		if have >= due {
-			in.c.nc.SetReadDeadline(time.Now().Add(in.c.s.o.Stall))
+			limit := in.c.s.o.Stall
+			if in.mark.high() || slow {
+				limit /= 2 // for each of the two tries
+			}
+			in.c.nc.SetReadDeadline(time.Now().Add(limit))
 			in.stalled = true
 			due = min(f.size, have+piece)
 		}
-		m, err := in.c.nc.Read(f.buf.b[have:min(f.size, len(f.buf.b))])
+		m, err := in.c.nc.Read(f.buf.b[have:to])
 		have += m
-		if err != nil {
-			if isTimeout(err) {
+		if isTimeout(err) {
+			if !in.mark.high() || in.c.s.stopping() {
 				return errStalled
 			}
+			slow, due = true, have // a piece may have come without a wakeup
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}
+	in.mark.set(1)
 	return nil
+}
+
+// markFor is how much must have come before it is read, of n bytes wanted.
+func markFor(n int, slow bool) int {
+	if n < minMark || slow {
+		return 1
+	}
+	return min(n, maxMark)
 }
 
 // grow replaces the frame's buffer by one of at least n bytes, taken from the

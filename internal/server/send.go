@@ -16,7 +16,7 @@ const (
 	// worth a sendfile.
 	smallPiece = 16 << 10
 	// sendPiece is how much one call sends at most, so that deadlines move on.
-	sendPiece = 256 << 10
+	sendPiece = 1 << 20
 	gatherMax = 64 << 10
 )
 

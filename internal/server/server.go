@@ -216,6 +216,16 @@ func (s *Server) Close(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// stopping tells whether Close has begun.
+func (s *Server) stopping() bool {
+	select {
+	case <-s.stop:
+		return true
+	default:
+		return false
+	}
+}
+
 func (s *Server) log() *slog.Logger { return s.o.Logger }
 
 func (s *Server) getRequest(c *conn) *request {

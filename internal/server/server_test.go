@@ -294,6 +294,30 @@ func TestAFrameThatStopsInTheMiddleIsGivenUp(t *testing.T) {
 	eventually(t, "a line", func() bool { return strings.Contains(h.log.String(), "stopped in the middle") })
 }
 
+// A reader that waits for all of a large frame is not woken by its pieces.
+func TestALargeFrameMayComeSlowly(t *testing.T) {
+	const stall, pieces = 600 * time.Millisecond, 8
+	h := start(t, func(o *Options) { o.Stall = stall })
+	h.topic("t", 1)
+	c := h.dial()
+	c.produce(9, "t", 0, 1, records(1000, 300)) // from now on a buffer for all of it
+	frame := encode(produceRequest("t", 0, 1, records(1000, 300)), 9, 7)
+	tick := time.NewTicker(stall / 4)
+	defer tick.Stop()
+	for i := range pieces {
+		<-tick.C
+		c.write(frame[i*len(frame)/pieces : (i+1)*len(frame)/pieces])
+	}
+	if id, _ := c.next(); id != 7 {
+		t.Fatalf("the answer to %d", id)
+	}
+	c.produce(9, "t", 0, 1, records(1, 1)) // a small one after it is not held up
+	c.write(frame[:len(frame)/2])
+	if !c.closed() {
+		t.Fatal("left open in the middle of a large frame")
+	}
+}
+
 func TestIdleConnectionsAreClosedAndWaitingOnesAreNot(t *testing.T) {
 	h := start(t, func(o *Options) { o.Limits.MaxIdle = 100 * time.Millisecond })
 	h.topic("t", 1)
