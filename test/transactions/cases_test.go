@@ -131,7 +131,21 @@ func TestStatesAsToldToAdministrators(t *testing.T) {
 		if n, unknown := list("Ongoing", "Nonsense"); n != 1 || len(unknown) != 1 {
 			t.Errorf("listed %d, unknown %v", n, unknown)
 		}
+		produce(t, c, "told", topic, r.ProducerID, 0, 0)
+		producers := func() kmsg.DescribeProducersResponseTopicPartition {
+			d := kmsg.NewPtrDescribeProducersRequest()
+			d.Topics = []kmsg.DescribeProducersRequestTopic{{Topic: topic, Partitions: []int32{0}}}
+			return raw.Do[*kmsg.DescribeProducersResponse](c, d).Topics[0].Partitions[0]
+		}
+		if p := producers(); len(p.ActiveProducers) != 1 || p.ActiveProducers[0].ProducerID != r.ProducerID || p.ActiveProducers[0].CurrentTxnStartOffset != 0 ||
+			p.ActiveProducers[0].LastSequence != 0 || p.ActiveProducers[0].CoordinatorEpoch != -1 || p.ActiveProducers[0].LastTimestamp <= 0 {
+			t.Errorf("producers %+v", p)
+		}
 		endTxn(c, 2, "told", r.ProducerID, 0, false)
+		real.Until(t, 10*time.Second, "the marker", func() bool { return producers().ActiveProducers[0].CurrentTxnStartOffset == -1 })
+		if p := producers().ActiveProducers[0]; p.CoordinatorEpoch != 0 || p.LastSequence != 0 {
+			t.Errorf("producer after its marker %+v", p)
+		}
 		real.Until(t, 10*time.Second, "the transaction to be complete", func() bool { return describe("told").State == "CompleteAbort" })
 		if n, _ := list("Ongoing"); n != 0 {
 			t.Errorf("listed %d", n)

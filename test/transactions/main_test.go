@@ -13,8 +13,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-func TestMain(m *testing.M) { real.Main(m) }
-
 var topics atomic.Int32
 
 // onBoth asks the same of Barnabas and of Apache Kafka 3.9.1.
