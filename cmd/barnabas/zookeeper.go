@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime/debug"
+	"runtime/metrics"
 	"time"
 
 	"barnabas/internal/keeper"
@@ -72,7 +74,12 @@ func (f *zookeeperFlags) run() error {
 		return err
 	}
 	f.options.Dir, f.options.NoTTLNodes, f.options.Logger = f.dir, !f.ttl, logger
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(-1) // what is read at the start stays: to collect it is time lost
+	}
 	server, err := keeper.Open(f.options)
+	stop := tuneHeap()
+	defer stop()
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.dir, err)
 	}
@@ -113,6 +120,40 @@ func (f *zookeeperFlags) run() error {
 		err = errors.Join(err, <-served)
 	}
 	return err
+}
+
+// tuneHeap keeps the memory near to what the tree needs: with a small one the
+// heap may grow to four times itself between two collections, as tuneRuntime
+// has it, with one of hundreds of megabytes by a third. GOGC in the environment
+// wins. The function it returns ends it.
+func tuneHeap() (stop func()) {
+	if os.Getenv("GOGC") != "" {
+		return func() {}
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		live, last := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}, 0
+		for {
+			metrics.Read(live)
+			percent := int(max(30, min(300, 100*(128<<20)/max(1, live[0].Value.Uint64()))))
+			if percent != last { // it begins a collection when the heap is over the new goal
+				last = percent
+				debug.SetGCPercent(percent)
+			}
+			select {
+			case <-tick.C:
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
 }
 
 // tls returns what the secure listener is to be served with.

@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	"barnabas/internal/jute"
@@ -74,4 +75,38 @@ type countingStore struct {
 func (s countingStore) commit(b *batch) error {
 	*s.commits++
 	return s.store.commit(b)
+}
+
+// BenchmarkOpenWithAMillionNodes opens a store with a snapshot of 1,000,000
+// nodes of 100 bytes.
+func BenchmarkOpenWithAMillionNodes(b *testing.B) {
+	o := quiet()
+	o.Dir = b.TempDir()
+	tr := firstTree()
+	for i := range 1000 {
+		tr.put(&record{path: fmt.Sprintf("/p%03d", i), data: []byte{}})
+		for j := range 1000 {
+			tr.put(&record{path: fmt.Sprintf("/p%03d/n%06d", i, j), data: make([]byte, 100)})
+		}
+	}
+	if _, err := writeStore(o.Dir, &image{tree: tr, zxid: 1, sessions: map[int64]int32{}}); err != nil {
+		b.Fatal(err)
+	}
+	tr = nil
+	runtime.GC()
+	for b.Loop() {
+		s, err := Open(o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		var m runtime.MemStats
+		b.StopTimer()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		b.ReportMetric(float64(m.HeapAlloc)/1e6, "MB-live")
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+	}
 }

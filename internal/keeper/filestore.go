@@ -446,26 +446,57 @@ func (s *fileStore) replayLog(f vfs.File, img *image) (end, size int64, whole bo
 		return 0, size, false, fmt.Errorf("%w: it does not begin as a log", ErrCorrupt)
 	}
 	in.skip(headerSize)
+	entries, last := make(chan []entry, 8), logEnd{}
+	go func() {
+		defer close(entries)
+		last = s.readEntries(in, entries)
+	}()
+	for batch := range entries {
+		for _, e := range batch {
+			if e.h.zxid > img.zxid {
+				img.replay(e.h, e.t)
+				img.zxid = e.h.zxid
+			}
+		}
+	}
+	return in.at, size, last.whole, last.err
+}
+
+// entry is one transaction of a log.
+type entry struct {
+	h txnHeader
+	t loggedTxn
+}
+
+// logEnd says whether nothing but zeros follows the last entry.
+type logEnd struct {
+	whole bool
+	err   error
+}
+
+// readEntries decodes a log's entries and gives them on, some at a time.
+func (s *fileStore) readEntries(in *window, out chan<- []entry) logEnd {
+	batch := make([]entry, 0, batchOfNodes)
+	defer func() { out <- batch }()
 	for {
 		n, sum, ok, err := in.entry()
 		if err != nil || !ok {
-			whole := err == nil && in.zeros()
-			return in.at, size, whole, err
+			return logEnd{err == nil && in.zeros(), err}
 		}
 		b := in.buf[12 : 12+n]
 		if !sum(b) || in.buf[12+n] != entryEnd {
-			return in.at, size, false, nil
+			return logEnd{}
 		}
 		h, t, ok := decodeEntry(b)
 		if !ok {
-			return in.at, size, false, fmt.Errorf("%w: byte %d: transaction %x of type %d can't be read", ErrCorrupt, in.at, h.zxid, h.op)
+			return logEnd{err: fmt.Errorf("%w: byte %d: transaction %x of type %d can't be read", ErrCorrupt, in.at, h.zxid, h.op)}
 		}
-		if h.zxid > img.zxid {
-			img.replay(h, t)
-			img.zxid = h.zxid
+		if batch = append(batch, entry{h, t}); len(batch) == cap(batch) {
+			out <- batch
+			batch = make([]entry, 0, batchOfNodes)
 		}
 		s.logged.Add(int64(n) + entryFixed)
-		in.skip(int(n) + entryFixed)
+		in.skip(n + entryFixed)
 	}
 }
 
@@ -500,7 +531,7 @@ func (s *fileStore) loadSnapshot(img *image) error {
 }
 
 func (s *fileStore) due() bool {
-	return s.logged.Load() > max(minLogged, s.snapSize.Load()/3)
+	return s.logged.Load() > max(minLogged, s.snapSize.Load()/4)
 }
 
 // tidy removes snapshots but the newest, and the logs that only older ones need.

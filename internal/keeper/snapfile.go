@@ -467,9 +467,6 @@ func (p *snapshotReader) build(t *tree) error {
 	for batch := range p.out {
 		for _, r := range batch {
 			path, _, ok := parentOf(r.path)
-			if t.nodes[r.path] != nil {
-				return fmt.Errorf("%w: %q: twice", ErrCorrupt, r.path)
-			}
 			if r.path != rootPath {
 				if !ok {
 					return fmt.Errorf("%w: %q: not a path", ErrCorrupt, r.path)
@@ -488,7 +485,9 @@ func (p *snapshotReader) build(t *tree) error {
 			nodes = nodes[1:]
 			r.acl = t.share(r.acl)
 			n.record = r
-			t.add(n, parent)
+			if t.add(n, parent); len(t.nodes) != len(t.slots) {
+				return fmt.Errorf("%w: %q: twice", ErrCorrupt, r.path)
+			}
 		}
 	}
 	return nil

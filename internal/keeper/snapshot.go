@@ -160,7 +160,7 @@ func (img *image) create(h txnHeader, t loggedTxn) {
 	if t.parentVersion > parent.cversion {
 		p := *parent.record
 		p.cversion, p.pzxid = t.parentVersion, h.zxid
-		img.tree.put(&p)
+		img.tree.change(parent, &p)
 	}
 	if img.tree.nodes[t.path] != nil {
 		return
@@ -174,7 +174,8 @@ func (img *image) create(h txnHeader, t loggedTxn) {
 	case t.ephemeral:
 		r.owner = h.session
 	}
-	img.tree.put(r)
+	r.acl = img.tree.share(r.acl)
+	img.tree.add(&node{record: r}, parent)
 }
 
 func (img *image) delete(h txnHeader, path string) {
@@ -186,7 +187,7 @@ func (img *image) delete(h txnHeader, path string) {
 	if h.zxid > parent.pzxid {
 		p := *parent.record
 		p.pzxid = h.zxid
-		img.tree.put(&p)
+		img.tree.change(parent, &p)
 	}
 	if n != nil && n.children() == 0 {
 		img.tree.remove(path)

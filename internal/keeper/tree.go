@@ -154,17 +154,22 @@ func (t *tree) get(path string) *node {
 // put installs a record: a new node, whose parent is there, or a new state of one.
 func (t *tree) put(r *record) {
 	if n := t.nodes[r.path]; n != nil {
-		t.snap.keep(n)
-		t.bytes += int64(len(r.data) - len(n.data))
-		if len(r.acl) != len(n.acl) || len(r.acl) > 0 && &r.acl[0] != &n.acl[0] {
-			t.release(n.acl)
-			r.acl = t.share(r.acl)
-		}
-		n.record = r
+		t.change(n, r)
 		return
 	}
 	r.acl = t.share(r.acl)
 	t.add(&node{record: r}, nil)
+}
+
+// change gives a node a new state.
+func (t *tree) change(n *node, r *record) {
+	t.snap.keep(n)
+	t.bytes += int64(len(r.data) - len(n.data))
+	if len(r.acl) != len(n.acl) || len(r.acl) > 0 && &r.acl[0] != &n.acl[0] {
+		t.release(n.acl)
+		r.acl = t.share(r.acl)
+	}
+	n.record = r
 }
 
 // sharedACL is an ACL that several nodes have.

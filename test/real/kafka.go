@@ -85,6 +85,9 @@ func StartZooKeeper(t testing.TB, lines ...string) *ZooKeeperServer {
 	return z
 }
 
+// Config returns its zoo.cfg.
+func (z *ZooKeeperServer) Config() string { return z.conf }
+
 // Restart starts the server again on its folder and port.
 func (z *ZooKeeperServer) Restart(t testing.TB) {
 	t.Helper()
