@@ -30,47 +30,17 @@ func (w *walk) run(p []byte, count int32) error {
 	base, earliest, latest := w.baseTimestamp, w.earliest, w.latest
 	at := 0
 	for i := int32(0); i < count; i++ {
-		n, q := varint(p, at)
-		if q < 0 || n < minRecordSize-1 || int(n) > len(p)-q {
-			return badRecord(p, at, i)
-		}
-		next := q + int(n)
-		q++ // attributes
-		delta, q := varlong(p, q)
-		if q < 0 {
-			return badRecord(p, at, i)
-		}
-		offset, q := varint(p, q)
-		if q < 0 {
-			return badRecord(p, at, i)
-		}
-		if offset != i {
-			return invalid("record %d has the offset delta %d", i, offset)
-		}
-		if n, q = varint(p, q); q < 0 || int(n) > len(p)-q {
-			return badRecord(p, at, i)
-		}
-		if n < 0 {
-			w.nullKey = true
-			n = 0
-		}
-		if n, q = varint(p, q+int(n)); q < 0 || int(n) > len(p)-q {
-			return badRecord(p, at, i)
-		}
-		if n > 0 {
-			q += int(n)
-		}
-		if n, q = varint(p, q); q < 0 || n < 0 {
-			return badRecord(p, at, i)
-		}
-		if n > 0 {
-			q = checkHeaders(p, q, n)
-		}
-		if q != next {
-			return badRecord(p, at, i)
+		delta, keyed, next := quick(p, at, i)
+		if next < 0 {
+			var err error
+			if delta, keyed, next, err = careful(p, at, i); err != nil {
+				return err
+			}
 		}
 		at = next
-
+		if !keyed {
+			w.nullKey = true
+		}
 		timestamp := base + delta
 		if timestamp > maxTimestamp {
 			maxTimestamp, maxDelta = timestamp, i
@@ -84,4 +54,96 @@ func (w *walk) run(p []byte, count int32) error {
 		return invalid("batch has %d bytes after its %d records", len(p)-at, count)
 	}
 	return nil
+}
+
+// window is how many bytes quick looks at in one place: more than five lengths
+// of three bytes take.
+const window = 16 // a power of two
+
+// quick is careful for records as most are: without headers, with a value, with
+// numbers of up to three bytes, and not at the end of the batch. For others,
+// good or bad, next is -1.
+func quick(p []byte, at int, i int32) (delta int64, keyed bool, next int) {
+	if len(p)-at < window {
+		return 0, false, -1
+	}
+	b := (*[window]byte)(p[at:])
+	n, k := short(b, 0)
+	next = at + k + int(n>>1)
+	d, k := short(b, k+1) // behind the attributes
+	offset, k := short(b, k)
+	keySize, k := short(b, k)
+	key := int(keySize >> 1)
+	keyed = keySize != 1
+	if !keyed {
+		key = 0
+	} else if keySize&1 != 0 {
+		return 0, false, -1
+	}
+	q := at + k + key
+	if k > window || len(p)-q < window {
+		return 0, false, -1
+	}
+	size, k := short((*[window]byte)(p[q:]), 0)
+	end := q + k + int(size>>1) // of the value: the number of headers follows
+	if (n|offset|size)&1 != 0 || offset>>1 != uint32(i) || k > window || end+1 != next || next > len(p) || p[end] != 0 {
+		return 0, false, -1
+	}
+	return int64(d>>1) ^ -int64(d&1), keyed, next
+}
+
+// short reads a varint of up to three bytes, without undoing the zig-zag, and
+// returns the position after it, which is beyond the window for a longer one.
+func short(b *[window]byte, k int) (uint32, int) {
+	u := uint32(b[k&(window-1)])
+	if u < 0x80 {
+		return u, k + 1
+	}
+	u += uint32(b[(k+1)&(window-1)])<<7 - 0x80
+	if u < 0x4000 {
+		return u, k + 2
+	}
+	u += uint32(b[(k+2)&(window-1)])<<14 - 0x4000
+	if u < 0x200000 {
+		return u, k + 3
+	}
+	return 0, k + 16*window
+}
+
+// careful reads one record at p[at:], which must have the offset delta i.
+func careful(p []byte, at int, i int32) (delta int64, keyed bool, next int, err error) {
+	n, q := varint(p, at)
+	if q < 0 || n < minRecordSize-1 || int(n) > len(p)-q {
+		return 0, false, 0, badRecord(p, at, i)
+	}
+	next = q + int(n)
+	q++ // attributes
+	delta, q = varlong(p, q)
+	if q < 0 {
+		return 0, false, 0, badRecord(p, at, i)
+	}
+	offset, q := varint(p, q)
+	if q < 0 {
+		return 0, false, 0, badRecord(p, at, i)
+	}
+	if offset != i {
+		return 0, false, 0, invalid("record %d has the offset delta %d", i, offset)
+	}
+	if n, q = varint(p, q); q < 0 || int(n) > len(p)-q {
+		return 0, false, 0, badRecord(p, at, i)
+	}
+	keyed = n >= 0
+	if n, q = varint(p, q+int(max(n, 0))); q < 0 || int(n) > len(p)-q {
+		return 0, false, 0, badRecord(p, at, i)
+	}
+	if n, q = varint(p, q+int(max(n, 0))); q < 0 || n < 0 {
+		return 0, false, 0, badRecord(p, at, i)
+	}
+	if n > 0 {
+		q = checkHeaders(p, q, n)
+	}
+	if q != next {
+		return 0, false, 0, badRecord(p, at, i)
+	}
+	return delta, keyed, next, nil
 }
