@@ -353,7 +353,7 @@ func playScript(t *testing.T, g *generator, total int) {
 	sides := [2]*side{
 		{name: "Apache ZooKeeper", addr: real.StartZooKeeper(t, "tickTime=200", "minSessionTimeout=2000", "maxSessionTimeout=60000",
 			"extendedTypesEnabled=true", "DigestAuthenticationProvider.superDigest="+superDigest, "enforceQuota="+strconv.FormatBool(g.quotas),
-			"znode.container.checkIntervalMs=86400000").Addr},
+			"-Dznode.container.checkIntervalMs=86400000").Addr},
 		{name: "Barnabas", addr: ours(t, keeper.Options{Dir: t.TempDir(), TickTime: 200 * time.Millisecond, MinSessionTimeout: 2 * time.Second, MaxSessionTimeout: time.Minute,
 			SuperDigest: superDigest, EnforceQuota: g.quotas, ContainerInterval: 24 * time.Hour, Words: []string{"*"}})},
 	}

@@ -95,7 +95,7 @@ func equalTrees(t *testing.T, what string, got, want []string) {
 	}
 }
 
-var apacheOptions = []string{"extendedTypesEnabled=true", "DigestAuthenticationProvider.superDigest=" + superDigest, "znode.container.checkIntervalMs=86400000"}
+var apacheOptions = []string{"extendedTypesEnabled=true", "DigestAuthenticationProvider.superDigest=" + superDigest, "-Dznode.container.checkIntervalMs=86400000"}
 
 // start serves our server's command on a folder.
 func startOurs(t *testing.T, dir string) (addr string, p *real.Process) {

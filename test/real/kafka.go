@@ -57,7 +57,8 @@ func log4j(t testing.TB) string {
 type ZooKeeperServer struct {
 	*Process
 	Addr string // host:port
-	conf string
+	conf  string
+	flags []string // of the JVM
 }
 
 // ZooKeeper starts an Apache ZooKeeper 3.8 server with an empty tree and
@@ -69,15 +70,22 @@ func ZooKeeper(t testing.TB) string {
 
 // StartZooKeeper is ZooKeeper for a test that stops and restarts it. tickTime
 // is 2 s, so sessions may be 4 to 40 s long; further lines of zoo.cfg replace
-// the defaults.
+// the defaults. A line that begins with -D is a flag for the JVM.
 func StartZooKeeper(t testing.TB, lines ...string) *ZooKeeperServer {
 	t.Helper()
 	Jars(t, "3.9.1")
 	dir := t.TempDir()
 	port := FreePort(t)
 	z := &ZooKeeperServer{Addr: "127.0.0.1:" + port, conf: filepath.Join(dir, "zoo.cfg")}
-	conf := append([]string{"dataDir=" + dir, "clientPort=" + port, "clientPortAddress=127.0.0.1", "maxClientCnxns=0",
-		"admin.enableServer=false", "4lw.commands.whitelist=*", "tickTime=2000"}, lines...)
+	conf := []string{"dataDir=" + dir, "clientPort=" + port, "clientPortAddress=127.0.0.1", "maxClientCnxns=0",
+		"admin.enableServer=false", "4lw.commands.whitelist=*", "tickTime=2000"}
+	for _, line := range lines {
+		if strings.HasPrefix(line, "-D") {
+			z.flags = append(z.flags, line)
+		} else {
+			conf = append(conf, line)
+		}
+	}
 	if err := os.WriteFile(z.conf, []byte(strings.Join(conf, "\n")+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +99,7 @@ func (z *ZooKeeperServer) Config() string { return z.conf }
 // Restart starts the server again on its folder and port.
 func (z *ZooKeeperServer) Restart(t testing.TB) {
 	t.Helper()
-	z.Process = Start(t, "zookeeper", Java(t, "3.9.1", "org.apache.zookeeper.server.quorum.QuorumPeerMain", z.conf))
+	z.Process = Start(t, "zookeeper", Java(t, "3.9.1", "org.apache.zookeeper.server.quorum.QuorumPeerMain", append(append(z.flags[:len(z.flags):len(z.flags)], "--"), z.conf)...))
 	z.UntilRunning(time.Minute, "ruok", func() bool { return FourLetterWord(z.Addr, "ruok") == "imok" })
 }
 
