@@ -95,8 +95,8 @@ func TestCopiesAreExact(t *testing.T) {
 	}
 	started := 2
 	for round := range rounds {
-		send(records / rounds)
 		before := len(copied(t, b.Addr, output, 0))
+		send(records / rounds)
 		real.Until(t, 2*time.Minute, "copies to be made", func() bool { return len(copied(t, b.Addr, output, 0)) > before })
 		copiers[round%2].Kill()
 		b.Kill()

@@ -54,6 +54,7 @@ type transaction struct {
 	stored
 	lastEpoch    int16 // the epoch before, if an InitProducerId raised it that named it; else -1
 	lastProducer int64 // the producer id before, if its epochs were used up; else -1
+	waiting      []waitingAdd
 }
 
 // New returns a Machine without transactional ids.
@@ -72,7 +73,10 @@ const (
 const (
 	abortTimer  uint8 = iota // a transaction has taken too long
 	expiryTimer              // look for ids that are not used any more
+	waitTimer                // an Add has waited for long
 )
+
+func waitOf(id string) coordinator.Timer { return coordinator.Timer{Kind: waitTimer, A: id} }
 
 func abortOf(id string) coordinator.Timer { return coordinator.Timer{Kind: abortTimer, A: id} }
 
@@ -152,7 +156,12 @@ func (m *Machine) Expired(timer coordinator.Timer, now time.Time, out *coordinat
 		out.Set(timer, now.Add(m.c.IDCheck))
 		return
 	}
-	if t := m.ids[timer.A]; t != nil && t.state == Ongoing {
+	t := m.ids[timer.A]
+	switch {
+	case t == nil:
+	case timer.Kind == waitTimer:
+		t.giveUp(out)
+	case t.state == Ongoing:
 		m.fence(t, now, out)
 	}
 }

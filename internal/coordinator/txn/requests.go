@@ -96,31 +96,60 @@ func (m *Machine) check(id string, p coordinator.Producer) (*transaction, wire.C
 }
 
 // Add takes partitions into a producer's transaction, and begins it if need be
-// (TransactionCoordinator.handleAddPartitionsToTransaction). The answer is a
-// wire.Code.
+// (TransactionCoordinator.handleAddPartitionsToTransaction). While the markers of
+// the one before are being written it waits a little: Kafka answers
+// CONCURRENT_TRANSACTIONS at once, and then the client pauses for much longer
+// than the markers take. The answer is a wire.Code.
 func (m *Machine) Add(id string, p coordinator.Producer, partitions []wire.TopicPartition, from coordinator.Caller, now time.Time, out *coordinator.Effects) {
 	t, code := m.check(id, p)
-	if code != wire.None {
+	switch {
+	case code != wire.None:
 		out.Reply(from, code)
-		return
-	}
-	s := t.stored
-	switch t.state {
-	case PrepareCommit, PrepareAbort:
-		out.Reply(from, wire.ConcurrentTransactions)
-		return
-	case Ongoing:
-		s.partitions = merged(t.partitions, partitions)
-		if len(s.partitions) == len(t.partitions) {
-			out.Reply(from, wire.None)
-			return
+	case t.state == PrepareCommit || t.state == PrepareAbort:
+		if len(t.waiting) == 0 {
+			out.Set(waitOf(id), now.Add(longestWait))
 		}
+		t.waiting = append(t.waiting, waitingAdd{p, partitions, from})
 	default:
+		m.add(t, t.stored, partitions, from, now, out)
+	}
+}
+
+// longestWait is how long an Add waits for the transaction before.
+const longestWait = time.Second
+
+// waitingAdd is an Add that waits for the end of the transaction before.
+type waitingAdd struct {
+	coordinator.Producer
+	partitions []wire.TopicPartition
+	from       coordinator.Caller
+}
+
+// add is Add for a transaction whose state will be s. It returns what that
+// becomes.
+func (m *Machine) add(t *transaction, s stored, partitions []wire.TopicPartition, from coordinator.Caller, now time.Time, out *coordinator.Effects) stored {
+	if s.state == Ongoing {
+		all := merged(s.partitions, partitions)
+		if len(all) == len(s.partitions) {
+			out.Reply(from, wire.None)
+			return s
+		}
+		s.partitions = all
+	} else {
 		s.start, s.partitions = now.UnixMilli(), merged(nil, partitions)
 	}
 	s.state, s.update = Ongoing, now.UnixMilli()
 	m.write(t, s, out)
 	out.Reply(from, wire.None)
+	return s
+}
+
+// giveUp answers the Adds that have waited too long.
+func (t *transaction) giveUp(out *coordinator.Effects) {
+	for _, w := range t.waiting {
+		out.Reply(w.from, wire.ConcurrentTransactions)
+	}
+	t.waiting = nil
 }
 
 // merged returns a new list of the partitions of both, in order.
@@ -192,4 +221,17 @@ func (m *Machine) Complete(id string, p coordinator.Producer, from coordinator.C
 	s.partitions, s.update = nil, now.UnixMilli()
 	m.write(t, s, out)
 	out.Reply(from, wire.None)
+	if len(t.waiting) == 0 {
+		return
+	}
+	out.Stop(waitOf(id))
+	waiting := t.waiting
+	t.waiting = nil
+	for _, w := range waiting {
+		if w.Producer != (coordinator.Producer{ID: s.producer, Epoch: s.epoch}) {
+			out.Reply(w.from, wire.ProducerFenced)
+			continue
+		}
+		s = m.add(t, s, w.partitions, w.from, now, out)
+	}
 }
