@@ -122,7 +122,7 @@ func TestHostileSizes(t *testing.T) {
 		"size above the limit":       unhex(t, "06400001"),
 		"3-byte frame":               unhex(t, "00000003 000300"),
 		"Metadata v1, 2^31-1 topics": unhex(t, "0000000e 0003 0001 00000001 0000 7fffffff"),
-		"JoinGroup v0, 2^30 entries": unhex(t, "0000001f 000b 0000 00000001 0000 0001 67 00001770 0000 0000 40000000"),
+		"JoinGroup v0, 2^30 entries": unhex(t, "00000019 000b 0000 00000001 0000 0001 67 00001770 0000 0000 40000000"),
 		"Metadata v9, compact 2^32":  unhex(t, "00000010 0003 0009 00000001 0000 00 ffffffff0f"),
 		"string beyond the frame":    unhex(t, "0000000e 0003 0001 00000001 7fff 00000000"),
 	}

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -380,5 +381,40 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	broker.Signal(syscall.SIGTERM)
 	if code := broker.Wait(30 * time.Second); code != 1 || time.Since(began) > time.Second {
 		t.Errorf("status %d after %v, want 1 at once", code, time.Since(began))
+	}
+}
+
+// A script that starts a broker and asks at once for a topic of yesterday is not
+// told that there is none.
+func TestTheFirstAnswerAfterARestartKnowsTheTopics(t *testing.T) {
+	broker := real.Barnabas(t, 1)
+	create := kmsg.NewPtrCreateTopicsRequest()
+	create.Version, create.TimeoutMillis = 4, 10_000
+	topic := kmsg.NewCreateTopicsRequestTopic()
+	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = "t", 300, 1
+	create.Topics = append(create.Topics, topic)
+	raw.Do[*kmsg.CreateTopicsResponse](raw.Dial(t, broker.Addr), create)
+	ask := kmsg.NewPtrMetadataRequest()
+	ask.Version = 1
+	about := kmsg.NewMetadataRequestTopic()
+	about.Topic = kmsg.StringPtr("t")
+	ask.Topics = append(ask.Topics, about)
+	for range 5 {
+		broker.Kill()
+		first := make(chan *kmsg.MetadataResponse, 1)
+		go func() {
+			real.Until(t, 20*time.Second, "the port opens", func() bool {
+				c, err := net.Dial("tcp", broker.Addr)
+				if err == nil {
+					c.Close()
+				}
+				return err == nil
+			})
+			first <- raw.Do[*kmsg.MetadataResponse](raw.Dial(t, broker.Addr), ask)
+		}()
+		broker.Restart(t)
+		if r := <-first; len(r.Brokers) != 1 || r.Topics[0].ErrorCode != 0 || len(r.Topics[0].Partitions) != 300 {
+			t.Fatalf("%d brokers, code %d, %d partitions", len(r.Brokers), r.Topics[0].ErrorCode, len(r.Topics[0].Partitions))
+		}
 	}
 }

@@ -103,8 +103,13 @@ func (m *Machine) begin(deletions []string) {
 			}
 		}
 	}
+	// Followers find their leaders' addresses in the metadata, so the brokers come
+	// first. A broker alone needs none, and serves clients once it has metadata:
+	// it gets them together with its topics.
 	m.tellMetadata(m.brokerIDs())
-	m.flush()
+	if len(m.brokers) > 1 || len(online) == 0 {
+		m.flush()
+	}
 	m.queueDeletions(deletions, func() {
 		m.replicasOnline(online)
 		m.replicasOffline(offline, func() {
