@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -356,9 +357,12 @@ func TestTwoSignalsTogetherAreOne(t *testing.T) {
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
 	broker := real.Barnabas(t, 1)
-	produceOne(t, broker.Addr, "t", strings.Repeat("x", 900_000))
-	for range 8 {
-		produceOne(t, broker.Addr, "t", strings.Repeat("x", 900_000))
+	big := make([]byte, 900_000)
+	for i := range big {
+		big[i] = byte(rand.Uint32()) // nothing that compresses
+	}
+	for range 20 { // more than the buffers of the sockets hold
+		produceOne(t, broker.Addr, "t", string(big))
 	}
 	// A client that does not read its answer holds a clean stop up.
 	fetch := kmsg.NewPtrFetchRequest()
@@ -369,7 +373,17 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	part.PartitionMaxBytes = 50 << 20
 	topic.Partitions = append(topic.Partitions, part)
 	fetch.Topics = append(fetch.Topics, topic)
-	raw.Dial(t, broker.Addr).Write(fetch)
+	c, err := net.Dial("tcp", broker.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write(kmsg.NewRequestFormatter().AppendRequest(nil, fetch, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Read(make([]byte, 4)); err != nil {
+		t.Fatal(err)
+	}
 	broker.Signal(syscall.SIGTERM)
 	real.Until(t, 10*time.Second, "it stops", func() bool { return strings.Contains(broker.Output(), "msg=stopping") })
 	select {
