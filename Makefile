@@ -1,5 +1,5 @@
 # Needs Go 1.26 and make; everything else the targets fetch themselves.
-#   make run      build, then start a broker on its embedded ZooKeeper
+#   make run      build, then start a broker on its embedded ZooKeeper; ARGS='...' adds to its command line
 #   make test     all tests; installs the real programs they run against
 #   make check    format, vet, staticcheck, lint, cross-compilation
 #   make bench    side by side with Apache Kafka 3.9.1
@@ -12,7 +12,7 @@ build:
 	CGO_ENABLED=0 go build -trimpath -o bin/barnabas ./cmd/barnabas
 
 run: build
-	./bin/barnabas start
+	./bin/barnabas start $(ARGS)
 
 check: lint cross
 	@unformatted=$$(gofmt -l cmd internal test bench client 2>/dev/null); [ -z "$$unformatted" ] || { echo "gofmt these: $$unformatted"; exit 1; }
