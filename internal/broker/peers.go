@@ -75,29 +75,44 @@ type controllerLink struct {
 // ask sends what build makes for the versions that the controller serves. It is
 // for another broker only: see own.
 func (l *controllerLink) ask(ctx context.Context, build func(*peer.Versions) (kmsg.Request, error)) (kmsg.Response, error) {
-	conn, err := l.to()
+	conn, id, err := l.to()
 	if err != nil {
 		return nil, err
 	}
-	return conn.RequestFor(ctx, build)
+	ctx, cancel := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		l.whileController(ctx, id)
+		cancel() // a controller that hangs is not waited for once there is another
+	}()
+	response, err := conn.RequestFor(ctx, build)
+	cancel()
+	<-watched
+	return response, err
+}
+
+// whileController returns when another broker is the controller, or ctx ends.
+func (l *controllerLink) whileController(ctx context.Context, id int32) {
+	l.b.metadata.WaitFor(func() bool { return l.b.metadata.Cluster().ControllerID != id || l.own() }, ctx.Done())
 }
 
 // own tells whether this broker is the active controller.
 func (l *controllerLink) own() bool { return l.b.controller.IsActive() }
 
-func (l *controllerLink) to() (*peer.Conn, error) {
-	id := l.b.metadata.Cluster().ControllerID
+func (l *controllerLink) to() (conn *peer.Conn, id int32, err error) {
+	id = l.b.metadata.Cluster().ControllerID
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.mu.closed {
-		return nil, peer.ErrClosed
+		return nil, id, peer.ErrClosed
 	}
 	if l.mu.conn != nil && l.mu.id != id {
 		l.mu.conn.Close()
 		l.mu.conn = nil
 	}
 	if id < 0 || id == l.b.info.ID {
-		return nil, errNoController
+		return nil, id, errNoController
 	}
 	if l.mu.conn == nil {
 		c := l.b.config.Load()
@@ -108,7 +123,7 @@ func (l *controllerLink) to() (*peer.Conn, error) {
 			MaxPause: controlPause, Dialer: l.b.dialer(),
 		})
 	}
-	return l.mu.conn, nil
+	return l.mu.conn, id, nil
 }
 
 // Close ends what is being asked.

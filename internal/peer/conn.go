@@ -250,6 +250,9 @@ func (c *Conn) connect(ctx context.Context) error {
 	defer cancel()
 	nc, err := c.o.Dialer.Dial(within, address)
 	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		c.failed()
 		return err
 	}
@@ -268,6 +271,9 @@ func (c *Conn) connect(ctx context.Context) error {
 	}
 	if err := c.negotiate(ctx); err != nil {
 		c.drop()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		c.failed()
 		return err
 	}

@@ -41,8 +41,8 @@ func startLoad(t *testing.T, topic string, partitions int, seeds []string, opts 
 	l := &load{t: t, seeds: seeds, topic: topic, partitions: partitions, acked: map[int32]map[int64]int{}, last: time.Now()}
 	client, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(seeds...), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.MaxBufferedRecords(500), kgo.ProducerLinger(0), kgo.RecordDeliveryTimeout(3 * time.Minute), kgo.ProduceRequestTimeout(5 * time.Second),
-		kgo.RetryTimeout(3 * time.Minute), kgo.RecordRetries(1 << 30), kgo.MetadataMinAge(50 * time.Millisecond),
+		kgo.MaxBufferedRecords(500), kgo.ProducerLinger(0), kgo.RecordDeliveryTimeout(3 * time.Minute), kgo.ProduceRequestTimeout(3 * time.Second),
+		kgo.RetryTimeout(3 * time.Minute), kgo.RequestTimeoutOverhead(time.Second), kgo.RecordRetries(1 << 30), kgo.MetadataMinAge(50 * time.Millisecond),
 	}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
