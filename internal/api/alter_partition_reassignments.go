@@ -34,6 +34,7 @@ func handleAlterPartitionReassignments(b *Broker, q *Request) {
 
 func (b *Broker) reassign(ctx context.Context, wishes []controller.Reassignment) *kmsg.AlterPartitionAssignmentsResponse {
 	r := kmsg.NewPtrAlterPartitionAssignmentsResponse()
+	r.ErrorMessage = new(string) // Kafka's is empty, not null
 	r.Topics = []kmsg.AlterPartitionAssignmentsResponseTopic{}
 	outcomes, err := b.Services.Reassign(ctx, wishes)
 	if refused := b.refusal("reassigning partitions", err); refused != nil {

@@ -38,8 +38,7 @@ func (b *Broker) electLeaders(ctx context.Context, in *kmsg.ElectLeadersRequest)
 	r := kmsg.NewPtrElectLeadersResponse()
 	r.Topics = []kmsg.ElectLeadersResponseTopic{}
 	if kind != controller.ElectPreferred && kind != controller.ElectUnclean {
-		r.ErrorCode = int16(wire.InvalidRequest)
-		return r
+		return unknownElection(in)
 	}
 	var parts []wire.TopicPartition
 	if all {
@@ -78,6 +77,25 @@ func (b *Broker) electLeaders(ctx context.Context, in *kmsg.ElectLeadersRequest)
 		t := kmsg.NewElectLeadersResponseTopic()
 		t.Topic, t.Partitions = name, by.topics[i]
 		r.Topics = append(r.Topics, t)
+	}
+	return r
+}
+
+// unknownElection answers as Kafka does when it fails to read the request's
+// election type: with an unexpected error for the whole and for each partition.
+func unknownElection(in *kmsg.ElectLeadersRequest) *kmsg.ElectLeadersResponse {
+	r := kmsg.NewPtrElectLeadersResponse()
+	r.ErrorCode = int16(wire.UnknownServerError)
+	r.Topics = []kmsg.ElectLeadersResponseTopic{}
+	for _, t := range in.Topics {
+		to := kmsg.NewElectLeadersResponseTopic()
+		to.Topic = t.Topic
+		for _, index := range t.Partitions {
+			p := kmsg.NewElectLeadersResponseTopicPartition()
+			p.Partition, p.ErrorCode = index, int16(wire.UnknownServerError)
+			to.Partitions = append(to.Partitions, p)
+		}
+		r.Topics = append(r.Topics, to)
 	}
 	return r
 }

@@ -35,6 +35,7 @@ func handleListPartitionReassignments(b *Broker, q *Request) {
 
 func (b *Broker) listReassignments(ctx context.Context, parts []wire.TopicPartition) *kmsg.ListPartitionReassignmentsResponse {
 	r := kmsg.NewPtrListPartitionReassignmentsResponse()
+	r.ErrorMessage = new(string) // Kafka's is empty, not null
 	r.Topics = []kmsg.ListPartitionReassignmentsResponseTopic{}
 	ongoing, err := b.Services.ListReassignments(ctx, parts)
 	if refused := b.refusal("listing reassignments", err); refused != nil {

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"fmt"
+
 	"barnabas/internal/config"
 	"barnabas/internal/wire"
 
@@ -67,7 +69,7 @@ func featureRefusal(version int16, u *kmsg.UpdateFeaturesRequestFeatureUpdate) s
 	case u.MaxVersionLevel < 1 && kind != upgradeFeature:
 		return "Can not delete non-existing finalized feature."
 	case u.MaxVersionLevel < 1:
-		return "Can not provide maxVersionLevel less than 1 without setting the allowDowngrade flag to true in the request."
+		return fmt.Sprintf("Can not provide versionLevel: %d less than 1 without setting the SAFE downgradeType in the request.", u.MaxVersionLevel)
 	default:
 		return "Could not apply finalized feature update because the provided feature is not supported."
 	}

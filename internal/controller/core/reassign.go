@@ -227,6 +227,8 @@ func (w Reassignment) target(p *partition) []int32 {
 
 func (m *Machine) refuseTarget(p *partition, w Reassignment) Refusal {
 	switch {
+	case p == nil && w.Replicas == nil: // as Kafka says it
+		return Refusal{wire.NoReassignmentInProgress, wire.NoReassignmentInProgress.Error()}
 	case p == nil || p.topic.started || p.topic.deletion && w.Replicas != nil:
 		return Refusal{wire.UnknownTopicOrPartition, "The partition does not exist."}
 	case w.Replicas == nil && !p.moving():
