@@ -36,3 +36,15 @@ func (l *Log) Producers() ([]ProducerInfo, error) {
 	slices.SortFunc(all, func(a, b ProducerInfo) int { return cmp.Compare(a.ID, b.ID) })
 	return all, nil
 }
+
+// HasTransaction tells whether a producer has a transaction open in the log,
+// under this epoch.
+func (l *Log) HasTransaction(id int64, epoch int16) bool {
+	if l.ready() != nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.mu.producers.byID[id]
+	return p != nil && p.epoch == epoch && p.txnFirst >= 0
+}

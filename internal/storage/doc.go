@@ -17,6 +17,7 @@
 //	<log dir>/replication-offset-checkpoint             high watermarks
 //	<log dir>/recovery-point-offset-checkpoint          up to where each log is on the disk
 //	<log dir>/log-start-offset-checkpoint               starts raised by DeleteRecords
+//	<log dir>/cleaner-offset-checkpoint                 up to where logs were compacted
 //	<log dir>/topic-P/00000000000000000000.log          batches, as clients sent them
 //	<log dir>/topic-P/00000000000000000000.index        offset -> position, sparse
 //	<log dir>/topic-P/00000000000000000000.timeindex    time -> offset, sparse
@@ -30,8 +31,7 @@
 // # What it refuses
 //
 // It does not validate or convert records (package record does, before), knows
-// nothing of replicas, and decides no high watermark: it is told. It does not
-// compact yet: a log whose cleanup.policy lacks "delete" keeps its records.
+// nothing of replicas, and decides no high watermark: it is told.
 //
 // # Locks
 //

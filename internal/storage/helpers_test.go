@@ -118,7 +118,7 @@ func appendPlain(t testing.TB, l *Log, n int, ts int64, value string) AppendInfo
 
 type rec struct {
 	offset, ts int64
-	value      string
+	value, key string
 }
 
 // readAll reads the records from an offset on, maxBytes at a time.
@@ -145,7 +145,7 @@ func readAll(t testing.TB, l *Log, from, upTo int64, maxBytes int) []rec {
 					if r.Offset >= upTo {
 						return fmt.Errorf("offset %d is not below %d", r.Offset, upTo)
 					}
-					out = append(out, rec{r.Offset, r.Timestamp, string(r.Value)})
+					out = append(out, rec{r.Offset, r.Timestamp, string(r.Value), string(r.Key)})
 				}
 				return nil
 			}))

@@ -102,6 +102,7 @@ func (l *Log) loadHeld() error {
 	active.active.Store(true)
 	l.recovery.Store(min(max(l.found.recovery, segs[0].base), end))
 	l.flushed.Store(l.recovery.Load())
+	l.cleaned.Store(min(l.cleaned.Load(), end))
 	l.hw.Store(min(max(l.hw.Load(), l.start.Load()), end))
 	if end > l.recovery.Load() {
 		l.unsyncedAt.Store(l.dir.now().UnixMilli())
@@ -189,6 +190,11 @@ func (l *Log) finishSwaps(f *folder) error {
 				}
 			} else {
 				kept = append(kept, b)
+			}
+		}
+		for _, suffix := range []string{indexSuffix, timeIndexSuffix} { // of the old segment, or made anew
+			if err := l.dir.fs.Remove(filepath.Join(l.folder, offsetName(base, suffix))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
 			}
 		}
 		if err := l.dir.fs.Rename(filepath.Join(l.folder, name), filepath.Join(l.folder, target)); err != nil {

@@ -45,6 +45,9 @@ type Log struct {
 	folderNew   atomic.Bool  // nor was the folder's own
 	startRaised atomic.Bool  // DeleteRecords moved start above the first segment
 
+	cleaned atomic.Int64  // the cleaner was through up to here, -1: never
+	changes atomic.Uint64 // counts truncations, for the cleaner
+
 	// found is what the checkpoints of the last run said.
 	found foundOffsets
 
@@ -100,6 +103,7 @@ func newLog(tp wire.TopicPartition, d *logDir, c *config.Topic) *Log {
 	l.epochs.mu.synced = true
 	l.snapshotAt, l.assigned = -1, -1
 	l.unstable.Store(-1)
+	l.cleaned.Store(-1)
 	l.segments.Store(&[]*segment{})
 	return l
 }

@@ -50,6 +50,7 @@ type logDir struct {
 	highWatermarks offsetCheckpoint
 	recoveryPoints offsetCheckpoint
 	starts         offsetCheckpoint
+	cleaned        offsetCheckpoint
 }
 
 // doomed is a file or folder that is to be removed.
@@ -256,6 +257,7 @@ type found struct {
 	recovery   map[wire.TopicPartition]int64
 	starts     map[wire.TopicPartition]int64
 	hws        map[wire.TopicPartition]int64
+	cleaned    map[wire.TopicPartition]int64
 	complete   bool // the recovery points could be read
 }
 
@@ -279,6 +281,9 @@ func (d *logDir) list(deleteDelay int64) (found, error) {
 		return f, err
 	}
 	if f.hws, _, err = read(&d.highWatermarks, highWatermarkFile); err != nil {
+		return f, err
+	}
+	if f.cleaned, _, err = read(&d.cleaned, cleanerFile); err != nil {
 		return f, err
 	}
 	entries, err := d.fs.ReadDir(d.path)

@@ -33,6 +33,8 @@ type Manager struct {
 	// changing orders creation and deletion of logs; held over their I/O.
 	changing sync.Mutex
 
+	cleaner *cleaner
+
 	due    schedule
 	stop   chan struct{}
 	wg     sync.WaitGroup
@@ -78,6 +80,7 @@ func Open(o Options) (*Manager, error) {
 	}
 	m := &Manager{o: o, defaults: defaults, stop: make(chan struct{})}
 	m.mu.logs = map[wire.TopicPartition]*Log{}
+	m.cleaner = newCleaner(m)
 	cache := newFileCache(o.FS, o.MaxOpenFiles)
 	for _, path := range o.Dirs {
 		m.dirs = append(m.dirs, &logDir{
@@ -137,6 +140,7 @@ func (m *Manager) openDir(d *logDir) error {
 		l := newLog(tp, d, m.topic(tp.Topic))
 		point, ok := f.recovery[tp]
 		l.trust(foundOffsets{clean: d.clean, known: ok && f.complete, recovery: point, start: f.starts[tp]}, f.hws[tp])
+		l.cleaned.Store(cleanedBefore(f.cleaned, tp))
 		m.mu.logs[tp] = l
 	}
 	return nil
@@ -191,6 +195,7 @@ func (m *Manager) recoverAll() {
 // start begins the background work: one goroutine for the schedule and one for
 // the syncs of each directory. Close ends them.
 func (m *Manager) start() {
+	m.cleaner.start()
 	m.wg.Go(func() {
 		t := time.NewTicker(time.Second)
 		defer t.Stop()
@@ -324,6 +329,7 @@ func (m *Manager) Delete(tp wire.TopicPartition) error {
 		l.dir.fail(err)
 		return err
 	}
+	m.cleaner.forget(l)
 	l.dir.removeLater([]string{name}, l.config.Load().FileDeleteDelayMs)
 	return nil
 }

@@ -18,6 +18,7 @@ const (
 	metaFile            = "meta.properties"
 	highWatermarkFile   = "replication-offset-checkpoint"
 	recoveryPointFile   = "recovery-point-offset-checkpoint"
+	cleanerFile         = "cleaner-offset-checkpoint"
 	logStartFile        = "log-start-offset-checkpoint"
 	epochFile           = "leader-epoch-checkpoint"
 	partitionFile       = "partition.metadata"

@@ -11,7 +11,12 @@ func (l *Log) TruncateTo(offset int64) error {
 	if err := l.ready(); err != nil {
 		return err
 	}
-	if err := l.truncate(offset); err != nil || l.recovery.Load() < l.tail.end.Load() {
+	cleaned := l.cleaned.Load()
+	err := l.truncate(offset)
+	if err == nil && l.cleaned.Load() != cleaned {
+		err = l.dir.saveCleaned(false)
+	}
+	if err != nil || l.recovery.Load() < l.tail.end.Load() {
 		return err
 	}
 	// The recovery point is now the end: what was cut must not come back below
@@ -66,6 +71,8 @@ func (l *Log) truncateHeld(segs []*segment, offset int64) error {
 	l.recovery.Store(min(l.recovery.Load(), whole))
 	l.flushed.Store(min(l.flushed.Load(), whole))
 	l.hw.Store(min(l.hw.Load(), whole))
+	l.cleaned.Store(min(l.cleaned.Load(), whole))
+	l.changes.Add(1)
 	l.mu.Unlock()
 
 	if err := l.discard(gone); err != nil {
@@ -223,6 +230,8 @@ func (l *Log) restartAt(offset int64) error {
 	l.recovery.Store(offset)
 	l.flushed.Store(offset)
 	l.startRaised.Store(false)
+	l.cleaned.Store(-1)
+	l.changes.Add(1)
 	l.mu.Unlock()
 	l.epochs.clear()
 	l.snapshotAt = -1

@@ -208,6 +208,18 @@ func (m *Mem) Rename(from, to string) error {
 	return nil
 }
 
+// SetModTime implements FS.
+func (m *Mem) SetModTime(name string, t time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n, err := m.findLocked(name)
+	if err != nil {
+		return fail("chtimes", name, err)
+	}
+	n.modified = t
+	return nil
+}
+
 // Stat implements FS.
 func (m *Mem) Stat(name string) (fs.FileInfo, error) {
 	m.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // ErrLocked is what [FS.Lock] answers while somebody else holds the lock.
@@ -27,6 +28,8 @@ type FS interface {
 	RemoveAll(name string) error
 	// Rename moves a file or folder, replacing a file of the new name.
 	Rename(from, to string) error
+	// SetModTime sets when a file was last changed.
+	SetModTime(name string, t time.Time) error
 	// Stat describes a file or folder.
 	Stat(name string) (fs.FileInfo, error)
 	// ReadDir lists a folder in the order of names.
