@@ -109,6 +109,9 @@ func (b *budget) wake() {
 	}
 }
 
+// short tells whether somebody waits.
+func (b *budget) short() bool { return b.waiters.Load() > 0 }
+
 // moveOverdraft tells the budget that a claim lives elsewhere now.
 func (b *budget) moveOverdraft(c *claim) {
 	b.mu.Lock()

@@ -12,8 +12,10 @@ const (
 	// firstGrowth is what a frame of a connection that has proved nothing yet
 	// may have before its bytes arrive.
 	firstGrowth = 64 << 10
-	// piece must arrive within Options.Stall once a frame has begun.
+	// piece must arrive within Options.Stall once a frame has begun, and within
+	// a few of its steps while others wait for the memory that it holds.
 	piece = 4 << 10
+	steps = 15
 	// Of a frame with more than this to come the reader is woken once it is all
 	// there, or as much as maxMark: each wakeup costs more than copying a piece.
 	minMark = 32 << 10
@@ -24,6 +26,7 @@ var (
 	errIdle      = errors.New("connection was idle for connections.max.idle.ms")
 	errFrameSize = errors.New("invalid frame size")
 	errStalled   = errors.New("request stopped in the middle")
+	errSqueezed  = errors.New("request stopped in the middle, while others wait for its memory (queued.max.request.bytes)")
 )
 
 // frameReader cuts a connection's bytes into frames.
@@ -161,7 +164,9 @@ func (in *frameReader) body(f *frame) error {
 	}
 	have := copy(f.buf.b[:min(f.size, len(f.buf.b))], in.buf[in.r+4:in.w])
 	in.r += 4 + have
-	due, slow := 0, false // up to where the deadline in force reaches; the client missed one
+	due, slow := 0, false // up to where bytes have to come since begun; the client missed a step
+	var begun time.Time
+	step := in.c.s.o.Stall / steps
 	for have < f.size {
 		if have == len(f.buf.b) {
 			if !in.grow(f, min(f.size, 2*have)) {
@@ -171,21 +176,24 @@ func (in *frameReader) body(f *frame) error {
 		to := min(f.size, len(f.buf.b))
 		in.mark.set(markFor(to-have, slow))
 		if have >= due {
-			limit := in.c.s.o.Stall
-			if in.mark.high() || slow {
-				limit /= 2 // for each of the two tries
-			}
-			in.c.nc.SetReadDeadline(time.Now().Add(limit))
+			begun, due = time.Now(), min(f.size, have+piece)
+			in.c.nc.SetReadDeadline(begun.Add(step))
 			in.stalled = true
-			due = min(f.size, have+piece)
 		}
 		m, err := in.c.nc.Read(f.buf.b[have:to])
 		have += m
 		if isTimeout(err) {
-			if !in.mark.high() || in.c.s.stopping() {
+			switch high := in.mark.high(); {
+			case in.c.s.stopping():
 				return errStalled
+			case high:
+				slow = true // a piece may have come without a wakeup
+			case time.Since(begun) >= in.c.s.o.Stall:
+				return errStalled
+			case in.c.s.budget.short():
+				return errSqueezed
 			}
-			slow, due = true, have // a piece may have come without a wakeup
+			in.c.nc.SetReadDeadline(time.Now().Add(step))
 			continue
 		}
 		if err != nil {

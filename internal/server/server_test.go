@@ -294,6 +294,43 @@ func TestAFrameThatStopsInTheMiddleIsGivenUp(t *testing.T) {
 	eventually(t, "a line", func() bool { return strings.Contains(h.log.String(), "stopped in the middle") })
 }
 
+// A client that went away in the middle of a large request holds nobody up for
+// as long as it is allowed to pause.
+func TestAStalledFrameGivesWayToThoseThatWait(t *testing.T) {
+	const stall = 6 * time.Second
+	h := start(t, func(o *Options) { o.QueuedBytes, o.Stall = 200<<10, stall })
+	h.topic("t", 1)
+	frame := encode(produceRequest("t", 0, 1, set(record.None, strings.Repeat("x", 300<<10))), 9, 7)
+	alone := h.dial()
+	alone.write(frame[:150<<10])
+	eventually(t, "half a frame has come", func() bool { return h.server.budget.left.Load() < 100<<10 })
+	<-time.After(3 * stall / steps) // nobody waits: it may pause
+	alone.write(frame[150<<10:])
+	if _, err := alone.read(); err != nil {
+		t.Fatal(err)
+	}
+	gone := h.dial()
+	gone.write(frame[:150<<10])
+	eventually(t, "half a frame has come", func() bool { return h.server.budget.left.Load() < 100<<10 })
+	began := time.Now()
+	c := h.dial()
+	c.nc.Write(frame)
+	another := h.dial() // one may go beyond the budget, two may not
+	another.nc.Write(frame)
+	if _, err := c.read(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := another.read(); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > stall/2 {
+		t.Fatalf("others waited for %v", took)
+	}
+	if !gone.closed() {
+		t.Fatal("left open")
+	}
+}
+
 // A reader that waits for all of a large frame is not woken by its pieces.
 func TestALargeFrameMayComeSlowly(t *testing.T) {
 	const stall, pieces = 600 * time.Millisecond, 8
