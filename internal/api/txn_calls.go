@@ -8,6 +8,7 @@ import (
 
 	"barnabas/internal/coordinator"
 	groups "barnabas/internal/coordinator/group"
+	"barnabas/internal/coordinator/markers"
 	"barnabas/internal/coordinator/txn"
 	"barnabas/internal/replica"
 	"barnabas/internal/wire"
@@ -106,17 +107,29 @@ func (o *OpenTransactions) verdict(p coordinator.Producer, topic string, index i
 }
 
 // mayWrite judges whether a producer's records may be written to a partition in
-// a transaction (KIP-890). If another broker coordinates the transactional id,
-// they may, as far as this broker knows.
+// a transaction (KIP-890): one that is open there goes on; a new one must have
+// the partition. If another broker coordinates the transactional id, they may, as
+// far as this broker knows. Clients try again after NOT_ENOUGH_REPLICAS.
 func (b *Broker) mayWrite(id string, p coordinator.Producer, topic string, index int32) wire.Code {
 	code, known := b.OpenTransactions.verdict(p, topic, index)
 	if code == wire.None || !b.Config.Load().Bool("transaction.partition.verification.enable") {
 		return wire.None
 	}
-	if !known {
-		if partition, ok := b.transactionPartition(id); ok && !b.Transactions.Leads(partition) {
-			return wire.None
-		}
+	part := b.Replicas.Partition(wire.TopicPartition{Topic: topic, Partition: index})
+	if part != nil && part.Log() != nil && part.Log().HasTransaction(p.ID, p.Epoch) {
+		return wire.None
+	}
+	if known {
+		return code
+	}
+	partition, ok := b.transactionPartition(id)
+	switch leads, serving := b.Transactions.Leads(partition); {
+	case !ok:
+		return code
+	case !leads:
+		return wire.None
+	case !serving:
+		return wire.NotEnoughReplicas
 	}
 	return code
 }
@@ -124,7 +137,7 @@ func (b *Broker) mayWrite(id string, p coordinator.Producer, topic string, index
 // WriteMarkers appends the ends of transactions to partitions that this broker
 // leads, and tells for each partition of each what became of it. done is called
 // once, from any goroutine, perhaps before WriteMarkers returns.
-func (b *Broker) WriteMarkers(ends []txn.End, done func(codes [][]wire.Code)) {
+func (b *Broker) WriteMarkers(ends []markers.End, done func(codes [][]wire.Code)) {
 	codes := make([][]wire.Code, len(ends))
 	var left atomic.Int32
 	left.Store(1)

@@ -2,7 +2,7 @@ package api
 
 import (
 	"barnabas/internal/coordinator"
-	"barnabas/internal/coordinator/txn"
+	"barnabas/internal/coordinator/markers"
 	"barnabas/internal/wire"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -20,10 +20,10 @@ func handleWriteTxnMarkers(b *Broker, q *Request) {
 	if !q.Decode(in) {
 		return
 	}
-	var ends []txn.End
+	var ends []markers.End
 	for i := range in.Markers {
 		m := &in.Markers[i]
-		e := txn.End{Marker: coordinator.Marker{
+		e := markers.End{Marker: coordinator.Marker{
 			Producer: coordinator.Producer{ID: m.ProducerID, Epoch: m.ProducerEpoch}, Commit: m.Committed, CoordinatorEpoch: m.CoordinatorEpoch,
 		}}
 		for _, t := range m.Topics {

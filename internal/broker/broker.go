@@ -14,7 +14,7 @@ import (
 	"barnabas/internal/api"
 	"barnabas/internal/config"
 	"barnabas/internal/controller"
-	"barnabas/internal/coordinator/txn"
+	"barnabas/internal/coordinator/markers"
 	"barnabas/internal/keeper"
 	"barnabas/internal/metadata"
 	"barnabas/internal/replica"
@@ -57,7 +57,7 @@ type Broker struct {
 
 	transactions *api.Transactions
 	open         *api.OpenTransactions
-	markers      *txn.Markers
+	markers      *markers.Writer
 	markerConns  markerConns
 	handlers     atomic.Pointer[api.Broker] // api, once it is there
 

@@ -9,6 +9,7 @@ import (
 	"barnabas/internal/api"
 	"barnabas/internal/config"
 	"barnabas/internal/coordinator"
+	"barnabas/internal/coordinator/markers"
 	"barnabas/internal/coordinator/txn"
 	"barnabas/internal/peer"
 	"barnabas/internal/record"
@@ -31,7 +32,7 @@ func (b *Broker) newTransactions(c *config.Broker) {
 	}
 	b.open = new(api.OpenTransactions)
 	b.markerConns.byBroker = map[int32]*peer.Conn{}
-	b.markers = txn.NewMarkers(txn.MarkersOptions{
+	b.markers = markers.New(markers.Options{
 		Leader: b.leaderOf, Write: b.writeMarkers, Done: b.markersWritten, Pause: markerPause, Logger: b.log.With("part", "transactions"),
 	})
 	b.transactions = coordinator.New(coordinator.Options[*txn.Machine]{
@@ -88,7 +89,7 @@ type markerConns struct {
 var errNotServing = errors.New("this broker does not serve yet")
 
 // writeMarkers has a broker, perhaps this one, append markers.
-func (b *Broker) writeMarkers(ctx context.Context, broker int32, ends []txn.End) ([][]wire.Code, error) {
+func (b *Broker) writeMarkers(ctx context.Context, broker int32, ends []markers.End) ([][]wire.Code, error) {
 	if broker != b.info.ID {
 		return b.sendMarkers(ctx, broker, ends)
 	}
@@ -106,7 +107,7 @@ func (b *Broker) writeMarkers(ctx context.Context, broker int32, ends []txn.End)
 	}
 }
 
-func (b *Broker) sendMarkers(ctx context.Context, broker int32, ends []txn.End) ([][]wire.Code, error) {
+func (b *Broker) sendMarkers(ctx context.Context, broker int32, ends []markers.End) ([][]wire.Code, error) {
 	request := kmsg.NewPtrWriteTxnMarkersRequest()
 	request.Version = b.config.Load().IBP().WriteTxnMarkers()
 	for _, e := range ends {

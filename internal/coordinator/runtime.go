@@ -142,10 +142,14 @@ func (r *Runtime[M]) Led() (active []int32, busy bool) {
 	return active, busy
 }
 
-// Leads tells whether this broker leads a partition, loaded or not.
-func (r *Runtime[M]) Leads(partition int32) bool {
+// Leads tells whether this broker leads a partition, and whether it is loaded.
+func (r *Runtime[M]) Leads(partition int32) (leads, loaded bool) {
 	s := r.shard(partition)
-	return s != nil && s.phase() != idle
+	if s == nil {
+		return false, false
+	}
+	p := s.phase()
+	return p != idle, p == serving
 }
 
 // Close ends every shard and waits for its goroutine. Callers that wait are

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 // manner of Kafka's TransactionalMessageCopier.
 func copyForever(addr, input, output, id string) {
 	s, err := kgo.NewGroupTransactSession(kgo.SeedBrokers(addr), kgo.TransactionalID(id), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.ConsumeTopics(input), kgo.ConsumerGroup("copiers"), kgo.RequireStableFetchOffsets(), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.ConsumeTopics(input), kgo.ConsumerGroup("copiers"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.SessionTimeout(6*time.Second), kgo.HeartbeatInterval(300*time.Millisecond), kgo.TransactionTimeout(10*time.Second),
 		kgo.FetchMaxWait(200*time.Millisecond), kgo.DefaultProduceTopic(output))
 	if err != nil {

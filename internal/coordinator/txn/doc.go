@@ -7,19 +7,13 @@
 // A [Machine] is the transactional ids of one partition of __transaction_state,
 // as a coordinator.Machine: requests, timers and records come in with the time,
 // and records, replies, timers and commands come out. Its bytes are those of
-// Kafka in ZooKeeper mode (see record.go). [Markers] carries out one of the
+// Kafka in ZooKeeper mode (see record.go). Package markers carries out one of the
 // commands: it has the leaders of a transaction's partitions write its end.
 //
 // # What it refuses
 //
 // A Machine has no I/O, clock, lock or goroutine; it takes producer ids as
-// arguments and knows of no topic. Markers polls nothing: it tries again when
-// the cluster's metadata changes, or after a pause when a leader has refused.
-//
-// # Locks
-//
-// Markers.mu guards the transactions under way; it is a leaf, never held over
-// I/O.
+// arguments and knows of no topic.
 //
 // # Invariants
 //

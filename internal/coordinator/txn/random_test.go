@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"barnabas/internal/coordinator"
+	"barnabas/internal/coordinator/markers"
 	"barnabas/internal/coordinator/memlog"
 	"barnabas/internal/coordinator/txn"
 	"barnabas/internal/wire"
@@ -41,7 +42,7 @@ type write struct {
 type cluster struct {
 	p       memlog.Partition
 	r       *coordinator.Runtime[*txn.Machine]
-	markers *txn.Markers
+	markers *markers.Writer
 
 	mu        sync.Mutex
 	random    *rand.Rand
@@ -90,7 +91,7 @@ func (c *cluster) settle(f func(m *txn.Machine, from coordinator.Caller, now tim
 func pause(d time.Duration) { <-time.After(d) }
 
 // writeMarkers is what the leaders of the user's partitions do.
-func (c *cluster) writeMarkers(_ context.Context, broker int32, ends []txn.End) ([][]wire.Code, error) {
+func (c *cluster) writeMarkers(_ context.Context, broker int32, ends []markers.End) ([][]wire.Code, error) {
 	pause(time.Millisecond)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,7 +230,7 @@ func dying(t *testing.T, seed uint64) (deaths, committed int) {
 		c.epochs[p] = map[int64]int32{}
 	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	c.markers = txn.NewMarkers(txn.MarkersOptions{
+	c.markers = markers.New(markers.Options{
 		Leader: func(p wire.TopicPartition) (int32, bool) {
 			c.mu.Lock()
 			defer c.mu.Unlock()

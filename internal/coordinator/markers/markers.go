@@ -1,4 +1,18 @@
-package txn
+// Package markers has the leaders of a transaction's partitions write how it
+// ended: what package txn decides and can't do, having no I/O.
+//
+// A [Writer] owns the transactions that are decided and not completed, and one
+// goroutine for each broker that something waits for. It polls nothing: it tries
+// again after a pause when a leader has refused or a partition has none.
+//
+// Writer.mu guards the transactions under way; it is a leaf, never held over I/O.
+//
+// Invariants:
+//  1. A marker is written until a leader has taken it, the partition is gone, or
+//     a later coordinator has spoken: then that one completes the transaction.
+//  2. There is at most one request to a broker at a time.
+//  3. Done is called once for each Send that ends, and never after Forget.
+package markers
 
 import (
 	"context"
@@ -8,11 +22,12 @@ import (
 	"time"
 
 	"barnabas/internal/coordinator"
+	"barnabas/internal/coordinator/txn"
 	"barnabas/internal/wire"
 )
 
-// MarkersOptions are the arguments of [NewMarkers]; all are needed.
-type MarkersOptions struct {
+// Options are the arguments of [New]; all are needed.
+type Options struct {
 	// Leader returns the broker that leads a partition, -1 while nobody does;
 	// known is false if the cluster has no such partition.
 	Leader func(p wire.TopicPartition) (broker int32, known bool)
@@ -34,12 +49,12 @@ type End struct {
 	Partitions []wire.TopicPartition
 }
 
-// Markers has the leaders of transactions' partitions write their ends, and
+// Writer has the leaders of transactions' partitions write their ends, and
 // tries again as leaders move (Kafka's TransactionMarkerChannelManager). For
 // each broker there is at most one request at a time, which holds all that has
 // come together.
-type Markers struct {
-	o       MarkersOptions
+type Writer struct {
+	o       Options
 	ctx     context.Context
 	cancel  context.CancelFunc
 	running sync.WaitGroup
@@ -54,7 +69,7 @@ type Markers struct {
 
 // ending is a transaction whose markers are being written.
 type ending struct {
-	Send
+	txn.Send
 	statePartition int32
 	left           map[wire.TopicPartition]struct{}
 	began          time.Time
@@ -73,16 +88,16 @@ const goneAfter = 10 * time.Second
 // nobody is the queue of partitions without a leader.
 const nobody int32 = -1
 
-// NewMarkers returns a Markers with nothing to do.
-func NewMarkers(o MarkersOptions) *Markers {
-	m := &Markers{o: o}
+// New returns a Writer with nothing to do.
+func New(o Options) *Writer {
+	m := &Writer{o: o}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.mu.pending, m.mu.queues = map[string]*ending{}, map[int32]*brokerQueue{}
 	return m
 }
 
 // Send begins to write the markers of a transaction. It returns at once.
-func (m *Markers) Send(statePartition int32, s Send) {
+func (m *Writer) Send(statePartition int32, s txn.Send) {
 	e := &ending{Send: s, statePartition: statePartition, left: map[wire.TopicPartition]struct{}{}, began: time.Now()}
 	for _, p := range s.Partitions {
 		e.left[p] = struct{}{}
@@ -102,7 +117,7 @@ func (m *Markers) Send(statePartition int32, s Send) {
 
 // Forget drops what the coordinator of a partition of __transaction_state has
 // begun: a later one begins anew.
-func (m *Markers) Forget(statePartition int32) {
+func (m *Writer) Forget(statePartition int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id, e := range m.mu.pending {
@@ -113,7 +128,7 @@ func (m *Markers) Forget(statePartition int32) {
 }
 
 // Close ends the workers and waits for them.
-func (m *Markers) Close() {
+func (m *Writer) Close() {
 	m.mu.Lock()
 	m.mu.closed = true
 	m.mu.Unlock()
@@ -122,7 +137,7 @@ func (m *Markers) Close() {
 }
 
 // routeLocked puts partitions into the queues of their leaders.
-func (m *Markers) routeLocked(e *ending, parts []wire.TopicPartition) {
+func (m *Writer) routeLocked(e *ending, parts []wire.TopicPartition) {
 	for _, p := range parts {
 		broker, known := m.o.Leader(p)
 		if !known || broker < 0 {
@@ -142,7 +157,7 @@ func (m *Markers) routeLocked(e *ending, parts []wire.TopicPartition) {
 }
 
 // work empties a broker's queue.
-func (m *Markers) work(broker int32, q *brokerQueue) {
+func (m *Writer) work(broker int32, q *brokerQueue) {
 	for {
 		m.mu.Lock()
 		var all []*ending
@@ -175,7 +190,7 @@ func (m *Markers) work(broker int32, q *brokerQueue) {
 
 // waitForLeaders looks again, after a pause, for who leads partitions that
 // nobody led; those that are gone need no marker.
-func (m *Markers) waitForLeaders(all []*ending, ends []End) {
+func (m *Writer) waitForLeaders(all []*ending, ends []End) {
 	m.rest()
 	codes := make([][]wire.Code, len(ends))
 	for i, e := range ends {
@@ -190,7 +205,7 @@ func (m *Markers) waitForLeaders(all []*ending, ends []End) {
 	m.settle(all, ends, codes)
 }
 
-func (m *Markers) rest() {
+func (m *Writer) rest() {
 	t := time.NewTimer(m.o.Pause)
 	defer t.Stop()
 	select {
@@ -200,7 +215,7 @@ func (m *Markers) rest() {
 }
 
 // written judges a broker's answer; nil codes are no answer.
-func (m *Markers) written(all []*ending, ends []End, codes [][]wire.Code) {
+func (m *Writer) written(all []*ending, ends []End, codes [][]wire.Code) {
 	again := codes == nil
 	for i := range codes {
 		again = again || len(codes[i]) != len(ends[i].Partitions) || slices.ContainsFunc(codes[i], func(c wire.Code) bool { return c != wire.None })
@@ -213,7 +228,7 @@ func (m *Markers) written(all []*ending, ends []End, codes [][]wire.Code) {
 
 // settle notes what is done, queues the rest again, and tells of transactions
 // that have ended.
-func (m *Markers) settle(all []*ending, ends []End, codes [][]wire.Code) {
+func (m *Writer) settle(all []*ending, ends []End, codes [][]wire.Code) {
 	var over []*ending
 	m.mu.Lock()
 	for i, e := range all {
