@@ -22,12 +22,14 @@ func onBoth(t *testing.T, f func(t *testing.T, addr string)) {
 	}{
 		{"Apache", func(t *testing.T) string {
 			addr := real.StartZooKeeper(t, "extendedTypesEnabled=true", "tickTime=200", "maxSessionTimeout=60000", "-Dznode.container.checkIntervalMs=500").Addr
-			super(t, addr)
+			super(t, addr) // it listens before it serves
 			return addr
 		}},
 		{"Barnabas", func(t *testing.T) string {
-			return ours(t, keeper.Options{Dir: t.TempDir(), TickTime: 200 * time.Millisecond, MaxSessionTimeout: time.Minute, Words: []string{"*"},
+			addr := ours(t, keeper.Options{Dir: t.TempDir(), TickTime: 200 * time.Millisecond, MaxSessionTimeout: time.Minute, Words: []string{"*"},
 				ContainerInterval: 500 * time.Millisecond})
+			super(t, addr) // for the same zxids
+			return addr
 		}},
 	} {
 		t.Run(side.name, func(t *testing.T) { f(t, side.start(t)) })

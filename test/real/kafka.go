@@ -56,7 +56,7 @@ func log4j(t testing.TB) string {
 // ZooKeeperServer is a running Apache ZooKeeper 3.8.
 type ZooKeeperServer struct {
 	*Process
-	Addr string // host:port
+	Addr  string // host:port
 	conf  string
 	flags []string // of the JVM
 }
@@ -189,4 +189,18 @@ func Python(t testing.TB, script string, args ...string) *exec.Cmd {
 	t.Helper()
 	need(t, "the Python clients", filepath.Join(Cache(), "python", ".complete"))
 	return exec.Command(filepath.Join(Cache(), "python", "bin", "python"), append([]string{script}, args...)...)
+}
+
+// Curator returns the class path of Apache Curator's recipes, on the client of
+// ZooKeeper 3.8.
+func Curator(t testing.TB) string {
+	t.Helper()
+	need(t, "javac", "javac")
+	need(t, "Apache Curator", filepath.Join(Cache(), "curator", ".complete"))
+	kafka := Jars(t, "3.9.1")
+	var path []string
+	for _, jar := range []string{"zookeeper-3.8.4.jar", "zookeeper-jute-3.8.4.jar", "metrics-core-4.1.12.1.jar", "snappy-java-1.1.10.5.jar"} {
+		path = append(path, filepath.Join(kafka, jar))
+	}
+	return strings.Join(append(path, filepath.Join(Cache(), "curator", "*")), ":")
 }
