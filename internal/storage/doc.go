@@ -76,4 +76,10 @@
 //  10. Two offsets tell what is durable: FlushedOffset for records (what
 //     flush.messages waits for), RecoveryPoint for records with all that goes
 //     with them (what a start trusts).
+//  11. Nothing is written for a log in which nothing changed. A folder without a
+//     producer snapshot, left by a clean stop, means that there was no producer;
+//     epochs without a record are in no file.
+//  12. The cleaner's output is synced, with its name, before the first of the
+//     segments it replaces is renamed. After a crash at any step no record has
+//     gone that compaction keeps.
 package storage

@@ -217,9 +217,8 @@ func TestSnapshotCodec(t *testing.T) {
 	if b := p.encode(); len(b) != 10 {
 		t.Fatal("an empty snapshot has 10 bytes, not", len(b))
 	}
-	good := p.encode()
 	p.put(7, &producer{epoch: 2, n: 1, coordinatorEpoch: 5, lastTimestamp: 99, txnFirst: 4, batches: [5]producerBatch{{10, 20, 3, 99}}})
-	good = p.encode()
+	good := p.encode()
 	got, err := decodeProducers(good)
 	must(t, err)
 	if e := got.byID[7]; e == nil || *e != *p.byID[7] || len(got.ongoing) != 1 {
