@@ -38,10 +38,16 @@ func handleUpdateFeatures(b *Broker, q *Request) {
 		fail(wire.InvalidRequest, "Feature versioning system is disabled.")
 		return
 	}
+	at := map[string]int{} // a feature that is named twice is answered once, for the last time
 	for _, u := range in.FeatureUpdates {
 		result := kmsg.NewUpdateFeaturesResponseResult()
 		result.Feature, result.ErrorCode = u.Feature, int16(wire.InvalidRequest)
 		result.ErrorMessage = text(featureRefusal(q.Version, &u))
+		if i, twice := at[u.Feature]; twice {
+			r.Results[i] = result
+			continue
+		}
+		at[u.Feature] = len(r.Results)
 		r.Results = append(r.Results, result)
 	}
 	q.Reply(r)
