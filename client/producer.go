@@ -20,12 +20,16 @@ type Producer struct {
 	config *producerConfig
 	kafka  *kgo.Client
 	room   *room
+	topics *newTopics
 	scala  bool // the partitioner wants hash codes
 
 	unsent atomic.Int64 // records queued since the queue was last told to go
 	counts struct {
 		sent, failed, dropped, waited, late atomic.Int64
 	}
+
+	life context.Context // ends when Close gives up
+	end  context.CancelFunc
 
 	mu     sync.RWMutex
 	closed bool
@@ -60,7 +64,8 @@ func NewProducer(opts ...ProducerOption) (*Producer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrOption, err)
 	}
-	p := &Producer{config: c, kafka: kafka, room: &room{maxRecords: c.queueRecords, maxBytes: c.queueBytes}}
+	p := &Producer{config: c, kafka: kafka, room: &room{maxRecords: c.queueRecords, maxBytes: c.queueBytes}, topics: newNewTopics(kafka)}
+	p.life, p.end = context.WithCancel(context.Background())
 	if b, ok := c.partitioner.(builtin); ok {
 		_, p.scala = b.native.(scalaPartitioner)
 	}
@@ -220,6 +225,7 @@ func (p *Producer) SendSync(ctx context.Context, records ...*Record) ([]Result, 
 			results[i] = Result{r, -1, -1, err}
 			continue
 		}
+		p.topics.wait(ctx, r.Topic)
 		place[&s.kafka] = i
 		list = append(list, &s.kafka)
 	}
@@ -281,7 +287,7 @@ func (p *Producer) SendAsync(ctx context.Context, r *Record, done func(Result)) 
 		p.room.leave(s.size)
 		return ErrClosed
 	}
-	p.kafka.Produce(ctx, &s.kafka, p.finish)
+	p.topics.whenReady(p.life, r.Topic, func() { p.kafka.Produce(ctx, &s.kafka, p.finish) })
 	if n := int64(p.config.batchRecords); n > 0 && p.config.batchTime > 0 && p.unsent.Add(1) >= n {
 		p.unsent.Store(0)
 		p.dispatch()
@@ -321,7 +327,12 @@ func (p *Producer) finish(k *kgo.Record, err error) {
 
 // Flush sends what is queued and returns when each record came back, or with
 // ctx's error.
-func (p *Producer) Flush(ctx context.Context) error { return p.kafka.Flush(ctx) }
+func (p *Producer) Flush(ctx context.Context) error {
+	if err := p.topics.drained(ctx); err != nil {
+		return err
+	}
+	return p.kafka.Flush(ctx)
+}
 
 // Close takes no more records, sends what is queued and returns when each came
 // back; once ctx ends, the rest fails with ErrClosed, and Close returns ctx's
@@ -330,8 +341,10 @@ func (p *Producer) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	err := p.kafka.Flush(ctx)
+	err := p.Flush(ctx)
+	p.end()
 	p.kafka.Close()
+	_ = p.topics.drained(context.Background()) // the rest is handed to a closed client
 	return err
 }
 

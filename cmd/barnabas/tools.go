@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -39,10 +40,16 @@ func toolCommand(c *tool.Command) *cobra.Command {
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			call := &tool.Call{Context: ctx, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stdin)}
-			if c.Execute(call, args) != nil {
-				return errReported
+			err := c.Execute(call, args)
+			var exit *tool.ExitError
+			switch {
+			case err == nil:
+				return nil
+			case errors.As(err, &exit):
+				stop()
+				os.Exit(exit.Code)
 			}
-			return nil
+			return errReported
 		},
 		ValidArgsFunction: func(_ *cobra.Command, args []string, last string) ([]string, cobra.ShellCompDirective) {
 			return c.Complete(args, last), cobra.ShellCompDirectiveNoFileComp

@@ -25,7 +25,9 @@ type Command struct {
 	TerseUsage bool
 	// Before is put before the message of a usage error, if Kafka does.
 	Before string
-	Run    func(*Call) error
+	// OwnArgs: Run reads the command line itself.
+	OwnArgs bool
+	Run     func(*Call) error
 }
 
 // Call is one run of a command.
@@ -69,11 +71,17 @@ var ours = []Option{
 	{Name: "version", Text: "Display Kafka version."},
 }
 
-// Execute runs a command line without the command's name. The error is nil or
-// ErrReported: the exit status 0 or 1.
+// Execute runs a command line without the command's name. The error is nil,
+// ErrReported for the exit status 1, or an *ExitError.
 func (c *Command) Execute(call *Call, args []string) error {
 	call.command, call.raw = c, args
 	parsed, err := c.parse(args)
+	if c.OwnArgs {
+		parsed, err = c.parse(nil)
+		if len(args) > 0 && args[0] == "--help" {
+			parsed.values["help"] = nil
+		}
+	}
 	if err == nil && parsed.Has("help") {
 		c.PrintHelp(call.Err)
 		return ErrReported // Kafka's scripts exit with 1 after --help
@@ -97,9 +105,12 @@ func (c *Command) Execute(call *Call, args []string) error {
 		err = c.Run(call)
 	}
 	var bad *UsageError
+	var exit *ExitError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &exit):
+		return exit
 	case errors.As(err, &bad):
 		fmt.Fprintln(call.Err, c.Before+bad.Message)
 		if bad.Table && !c.TerseUsage {

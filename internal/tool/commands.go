@@ -2,6 +2,8 @@ package tool
 
 import "sync"
 
+//go:generate go test -run TestPages . -update
+
 // Commands returns all commands, in the order of the help.
 var Commands = sync.OnceValue(func() []*Command {
 	return []*Command{
@@ -10,6 +12,13 @@ var Commands = sync.OnceValue(func() []*Command {
 		consoleProducerCommand(),
 		consoleConsumerCommand(),
 		configsCommand(),
+		consumerGroupsCommand(),
 		deleteRecordsCommand(),
+		leaderElectionCommand(),
+		reassignPartitionsCommand(),
+		producerPerfCommand(),
+		consumerPerfCommand(),
+		zookeeperShellCommand(),
+		offsetCheckerCommand(),
 	}
 })

@@ -9,10 +9,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // consoleConsumerCommand is kafka-console-consumer
@@ -68,6 +71,9 @@ type consoleConsumer struct {
 	timeout      time.Duration
 	props        map[string]string
 	format       formatter
+
+	mu       sync.Mutex
+	assigned map[string][]int32 // of the group, still without a record; guarded by mu
 }
 
 func runConsoleConsumer(c *Call) error {
@@ -221,7 +227,7 @@ func (o *consoleConsumer) options(c *Call) ([]kgo.Opt, error) {
 	}
 	opts = append(opts, kgo.ConsumeTopics(topic))
 	if group := o.props["group.id"]; group != "" {
-		opts = append(opts, kgo.ConsumerGroup(group), kgo.ConsumeResetOffset(reset), kgo.Balancers(kgo.RangeBalancer(), kgo.CooperativeStickyBalancer()))
+		opts = append(opts, kgo.ConsumerGroup(group), kgo.ConsumeResetOffset(reset), kgo.OnPartitionsAssigned(o.noteAssigned), kgo.Balancers(kgo.RangeBalancer(), kgo.CooperativeStickyBalancer()))
 		if o.props["enable.auto.commit"] == "false" {
 			return append(opts, kgo.DisableAutoCommit()), nil
 		}
@@ -267,7 +273,10 @@ func (c *Call) consume(k *kgo.Client, o *consoleConsumer) error {
 				bad = err
 				break
 			}
-			k.MarkCommitRecords(r)
+			if o.props["group.id"] != "" {
+				k.MarkCommitRecords(r)
+				o.noteRecord(r)
+			}
 			count++
 		}
 		if err := out.Flush(); err != nil { // whoever read is gone
@@ -277,7 +286,11 @@ func (c *Call) consume(k *kgo.Client, o *consoleConsumer) error {
 	if o.props["group.id"] != "" && o.props["enable.auto.commit"] != "false" {
 		commit, cancel := context.WithTimeout(context.WithoutCancel(c.Context), 5*time.Second)
 		defer cancel()
-		if err := k.CommitMarkedOffsets(commit); err != nil {
+		err := k.CommitMarkedOffsets(commit)
+		if err == nil {
+			err = o.commitPositions(commit, k, c.Args.Has("from-beginning"))
+		}
+		if err != nil {
 			fmt.Fprintln(c.Err, "Offsets were not committed: "+text(err))
 		}
 	}
@@ -292,6 +305,66 @@ func (c *Call) consume(k *kgo.Client, o *consoleConsumer) error {
 	}
 	fmt.Fprintf(c.Err, "Processed a total of %d messages\n", count)
 	return bad
+}
+
+func (o *consoleConsumer) noteAssigned(_ context.Context, _ *kgo.Client, parts map[string][]int32) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.assigned == nil {
+		o.assigned = map[string][]int32{}
+	}
+	for t, list := range parts {
+		o.assigned[t] = append(o.assigned[t], list...)
+	}
+}
+
+func (o *consoleConsumer) noteRecord(r *kgo.Record) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if at := slices.Index(o.assigned[r.Topic], r.Partition); at >= 0 {
+		o.assigned[r.Topic] = slices.Delete(o.assigned[r.Topic], at, at+1)
+	}
+}
+
+// commitPositions commits where the partitions stand of which no record came
+// and that have no offset yet, as Java's consumer does.
+func (o *consoleConsumer) commitPositions(ctx context.Context, k *kgo.Client, fromStart bool) error {
+	committed := k.CommittedOffsets()
+	set := kadm.TopicsSet{}
+	o.mu.Lock()
+	for t, list := range o.assigned {
+		for _, p := range list {
+			if at, ok := committed[t][p]; !ok || at.Offset < 0 {
+				set.Add(t, p)
+			}
+		}
+	}
+	o.mu.Unlock()
+	if len(set) == 0 {
+		return nil
+	}
+	list := kadm.NewClient(k).ListEndOffsets
+	if fromStart {
+		list = kadm.NewClient(k).ListStartOffsets
+	}
+	listed, err := list(ctx, set.Topics()...)
+	if err != nil {
+		return err
+	}
+	offsets := map[string]map[int32]kgo.EpochOffset{}
+	listed.Each(func(l kadm.ListedOffset) {
+		if l.Err == nil && set.Lookup(l.Topic, l.Partition) {
+			if offsets[l.Topic] == nil {
+				offsets[l.Topic] = map[int32]kgo.EpochOffset{}
+			}
+			offsets[l.Topic][l.Partition] = kgo.EpochOffset{Epoch: -1, Offset: l.Offset}
+		}
+	})
+	var failed error
+	k.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
+		failed = err
+	})
+	return failed
 }
 
 // anyGroup is the name of a group that nobody else has.

@@ -149,3 +149,10 @@ type sentence struct{ said string }
 
 // Error returns Kafka's words.
 func (s *sentence) Error() string { return s.said }
+
+// ExitError ends the program with a status other than 1; what was wrong has
+// been said.
+type ExitError struct{ Code int }
+
+// Error names the status.
+func (e *ExitError) Error() string { return fmt.Sprintf("exit status %d", e.Code) }

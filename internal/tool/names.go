@@ -2,6 +2,7 @@ package tool
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf16"
@@ -77,3 +78,6 @@ func joinInts(list []int32, between string) string {
 	}
 	return b.String()
 }
+
+// sortedKeys are a map's keys in order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,160 @@
+package tool
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// consumerPerfCommand is kafka-consumer-perf-test
+// (org.apache.kafka.tools.ConsumerPerformance).
+func consumerPerfCommand() *Command {
+	return &Command{
+		Name: "consumer-perf-test", Script: "kafka-consumer-perf-test", Short: "Measure how fast records are consumed",
+		Purpose: "This tool is used to verify the consumer performance.",
+		Example: []string{"barnabas consumer-perf-test --bootstrap-server localhost:9092 --topic t --messages 1000000"},
+		Options: []Option{
+			bootstrap,
+			{Name: "broker-list", Arg: "String: broker-list", Text: "DEPRECATED, use --bootstrap-server instead; ignored if --bootstrap-server is specified. The broker list string in the form HOST1:PORT1,HOST2:PORT2."},
+			{Name: "consumer.config", Arg: "String: config file", Text: "Consumer config properties file."},
+			{Name: "date-format", Arg: "String: date format", Default: "yyyy-MM-dd HH:mm:ss:SSS", Text: "The date format to use for formatting the time field. (Here it is always the default.)"},
+			{Name: "fetch-size", Arg: "Integer: size", Default: "1048576", Text: "The amount of data to fetch in a single request."},
+			{Name: "from-latest", Text: "If the consumer does not already have an established offset to consume from, start with the latest message present in the log rather than the earliest message."},
+			{Name: "group", Arg: "String: gid", Text: "The group id to consume on."},
+			{Name: "hide-header", Text: "If set, skips printing the header for the stats"},
+			{Name: "messages", Arg: "Long: count", Required: true, Text: "The number of messages to send or consume"},
+			{Name: "num-fetch-threads", Arg: "Integer: count", Default: "1", Text: "DEPRECATED AND IGNORED: Number of fetcher threads."},
+			{Name: "print-metrics", Text: "Print out the metrics."},
+			{Name: "reporting-interval", Arg: "Long: interval_ms", Default: "5000", Text: "Interval in milliseconds at which to print progress info."},
+			{Name: "show-detailed-stats", Text: "If set, stats are reported for each reporting interval as configured by reporting-interval"},
+			{Name: "socket-buffer-size", Arg: "Integer: size", Default: "2097152", Text: "The size of the tcp RECV size. (Left to the system here.)"},
+			{Name: "threads", Arg: "Integer: count", Default: "10", Text: "DEPRECATED AND IGNORED: Number of processing threads."},
+			{Name: "timeout", Arg: "Long: milliseconds", Optional: true, Default: "10000", Text: "The maximum allowed time in milliseconds between returned records."},
+			{Name: "topic", Arg: "String: topic", Required: true, Topic: true, Text: "The topic to consume from."},
+		},
+		Run: runConsumerPerf,
+	}
+}
+
+// consumed counts what a run has taken.
+type consumed struct {
+	records, bytes int64
+	assigned       time.Time
+}
+
+func runConsumerPerf(c *Call) error {
+	a := c.Args
+	servers := a.Text("bootstrap-server")
+	if servers == "" {
+		servers = a.Text("broker-list")
+	}
+	if servers == "" {
+		return usage("Missing required option(s) [bootstrap-server]")
+	}
+	if err := a.needs("topic", "messages"); err != nil {
+		return err
+	}
+	c.perfHeader()
+	most, _, err := a.Integer("messages", 64)
+	if err != nil {
+		return err
+	}
+	wait, _, err := a.Integer("timeout", 64)
+	if err != nil {
+		return err
+	}
+	interval, _, err := a.Integer("reporting-interval", 64)
+	if err != nil || interval <= 0 {
+		return usage("Reporting interval must be greater than 0.")
+	}
+	size, _, err := a.Integer("fetch-size", 32)
+	if err != nil {
+		return err
+	}
+	props, err := properties(a.Text("consumer.config"))
+	if err != nil {
+		return err
+	}
+	group := a.Text("group")
+	if group == "" {
+		group = "perf-consumer-" + strconv.Itoa(rand.IntN(100000))
+	}
+	at := kgo.NewOffset().AtStart()
+	if a.Has("from-latest") {
+		at = kgo.NewOffset().AtEnd()
+	}
+	run := &consumed{}
+	k, err := c.kafkaAt(servers, props, kgo.ConsumeTopics(a.Text("topic")), kgo.ConsumerGroup(group), kgo.ConsumeResetOffset(at),
+		kgo.FetchMaxPartitionBytes(int32(size)), kgo.FetchMaxWait(500*time.Millisecond), kgo.Balancers(kgo.RangeBalancer(), kgo.CooperativeStickyBalancer()),
+		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) { run.assigned = time.Now() }))
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	return c.measure(k, run, most, time.Duration(wait)*time.Millisecond, time.Duration(interval)*time.Millisecond)
+}
+
+func (c *Call) perfHeader() {
+	detailed := c.Args.Has("show-detailed-stats")
+	if !c.Args.Has("hide-header") && !c.JSON {
+		if detailed {
+			fmt.Fprintln(c.Out, "time, threadId, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec")
+		} else {
+			fmt.Fprintln(c.Out, "start.time, end.time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms, fetch.MB.sec, fetch.nMsg.sec")
+		}
+	}
+}
+
+const perfTime = "2006-01-02 15:04:05:000"
+
+func (c *Call) measure(k *kgo.Client, run *consumed, most int64, wait, interval time.Duration) error {
+	detailed := c.Args.Has("show-detailed-stats")
+	start := time.Now()
+	window, before := start, *run
+	for run.records < most && c.Context.Err() == nil {
+		poll, cancel := context.WithTimeout(c.Context, wait)
+		fetches := k.PollFetches(poll)
+		cancel()
+		if fetches.NumRecords() == 0 && poll.Err() != nil {
+			fmt.Fprintf(c.Err, "WARNING: Exiting before consuming the expected number of messages: timeout (%d ms) exceeded. You can use the --timeout option to increase the timeout.\n", wait.Milliseconds())
+			break
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			run.records++
+			run.bytes += int64(len(r.Key) + len(r.Value))
+		})
+		if detailed && time.Since(window) >= interval {
+			c.printPerf("", window, time.Now(), consumed{run.records - before.records, run.bytes - before.bytes, run.assigned}, start, *run)
+			window, before = time.Now(), *run
+		}
+	}
+	if detailed && !c.JSON {
+		return nil
+	}
+	return c.printPerf(start.Format(perfTime)+", ", start, time.Now(), *run, start, *run)
+}
+
+// printPerf writes one line: of a window, with the totals so far, or of all.
+func (c *Call) printPerf(first string, from, to time.Time, part consumed, start time.Time, total consumed) error {
+	mb, passed := float64(part.bytes)/(1<<20), to.Sub(from).Seconds()
+	join := int64(0)
+	if !total.assigned.IsZero() {
+		join = max(total.assigned.Sub(start).Milliseconds(), 0)
+	}
+	fetch := max(to.Sub(from).Seconds()-float64(join)/1000, 0.001)
+	if c.JSON {
+		return c.printJSON(map[string]any{"mb": mb, "mbPerSec": mb / passed, "records": part.records, "recordsPerSec": float64(part.records) / passed, "rebalanceMs": join})
+	}
+	if first == "" {
+		first = to.Format(perfTime) + ", 0, "
+	} else {
+		first += to.Format(perfTime) + ", "
+	}
+	fmt.Fprintf(c.Out, "%s%.4f, %.4f, %d, %.4f, %d, %d, %.4f, %.4f\n", first, float64(total.bytes)/(1<<20), mb/passed, total.records, float64(part.records)/passed,
+		join, int64(fetch*1000), mb/fetch, float64(part.records)/fetch)
+	return nil
+}

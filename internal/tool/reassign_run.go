@@ -1,0 +1,419 @@
+package tool
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+)
+
+// The configs that throttle moves.
+var (
+	brokerThrottles = []string{"leader.replication.throttled.rate", "follower.replication.throttled.rate", "replica.alter.log.dirs.io.max.bytes.per.second"}
+	topicThrottles  = []string{"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
+)
+
+// active returns the reassignments that go on, of the partitions of moves or,
+// with none, of all.
+func (c *Call) active(admin *kadm.Client, moves []move) ([]kadm.ListPartitionReassignmentsResponse, error) {
+	var set kadm.TopicsSet
+	if moves != nil {
+		set = kadm.TopicsSet{}
+		for _, m := range moves {
+			set.Add(m.Topic, m.Partition)
+		}
+	}
+	found, err := admin.ListPartitionReassignments(c.Context, set)
+	if err != nil {
+		return nil, err
+	}
+	return found.Sorted(), nil
+}
+
+func (c *Call) listMoves(admin *kadm.Client) error {
+	found, err := c.active(admin, nil)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		list := []map[string]any{}
+		for _, r := range found {
+			list = append(list, map[string]any{"topic": r.Topic, "partition": r.Partition, "replicas": r.Replicas, "adding": r.AddingReplicas, "removing": r.RemovingReplicas})
+		}
+		return c.printJSON(map[string]any{"reassignments": list})
+	}
+	if len(found) == 0 {
+		fmt.Fprintln(c.Out, "No partition reassignments found.")
+		return nil
+	}
+	fmt.Fprintln(c.Out, "Current partition reassignments:")
+	for _, r := range found {
+		fmt.Fprintf(c.Out, "%s-%d: replicas: %s.", r.Topic, r.Partition, joinInts(r.Replicas, ","))
+		if len(r.AddingReplicas) > 0 {
+			fmt.Fprintf(c.Out, " adding: %s.", joinInts(r.AddingReplicas, ","))
+		}
+		if len(r.RemovingReplicas) > 0 {
+			fmt.Fprintf(c.Out, " removing: %s.", joinInts(r.RemovingReplicas, ","))
+		}
+		fmt.Fprintln(c.Out)
+	}
+	return nil
+}
+
+// checkMoves returns where the partitions are now, and the ids of the brokers.
+func (c *Call) checkMoves(admin *kadm.Client, moves []move) (current []move, brokers []int32, err error) {
+	var topics []string
+	for _, m := range moves {
+		topics = append(topics, m.Topic)
+	}
+	slices.Sort(topics)
+	meta, err := admin.Metadata(c.Context, slices.Compact(topics)...)
+	if err != nil {
+		return nil, nil, err
+	}
+	brokers = meta.Brokers.NodeIDs()
+	for _, m := range moves {
+		p, ok := meta.Topics[m.Topic].Partitions[m.Partition]
+		if ok {
+			current = append(current, move{Topic: m.Topic, Partition: m.Partition, Replicas: p.Replicas})
+		}
+	}
+	return current, brokers, nil
+}
+
+func (c *Call) executeMoves(admin *kadm.Client) error {
+	moves, err := readPlan(c.Args.Text("reassignment-json-file"))
+	if err != nil {
+		return err
+	}
+	current, brokers, err := c.checkMoves(admin, moves)
+	if err != nil {
+		return err
+	}
+	if going, err := c.active(admin, nil); err != nil {
+		return err
+	} else if len(going) > 0 && !c.Args.Has("additional") {
+		return says("Cannot execute because there is an existing partition assignment.  Use --additional to override this and create a new partition assignment in addition to the existing one. The --additional flag can also be used to change the throttle by resubmitting the current reassignment.")
+	}
+	for _, m := range moves {
+		for _, r := range m.Replicas {
+			if !slices.Contains(brokers, r) {
+				return says("Unknown broker id %d", r)
+			}
+		}
+	}
+	found := map[string]bool{}
+	for _, m := range current {
+		found[m.Topic] = true
+	}
+	for _, m := range moves {
+		if !found[m.Topic] {
+			return says("org.apache.kafka.common.errors.UnknownTopicOrPartitionException: Topic %s not found.", m.Topic)
+		}
+	}
+	sortMoves(current)
+	if !c.JSON {
+		fmt.Fprintf(c.Out, "Current partition replica assignment\n\n%s\n\nSave this to use as the --reassignment-json-file option during rollback\n", planText(current))
+	}
+	if err := c.throttle(admin, moves, current); err != nil {
+		return err
+	}
+	if err := c.startMoves(admin, moves); err != nil {
+		return err
+	}
+	if c.Args.Has("wait") {
+		return c.awaitMoves(admin, moves)
+	}
+	return nil
+}
+
+func (c *Call) startMoves(admin *kadm.Client, moves []move) error {
+	var req kadm.AlterPartitionAssignmentsReq
+	for _, m := range moves {
+		req.Assign(m.Topic, m.Partition, m.Replicas)
+	}
+	done, err := admin.AlterPartitionAssignments(c.Context, req)
+	if err != nil {
+		return err
+	}
+	var names, failed []string
+	for _, r := range done.Sorted() {
+		if r.Err != nil {
+			failed = append(failed, fmt.Sprintf("%s-%d: %s", r.Topic, r.Partition, text(withMessage(r.Err, r.ErrMessage))))
+		} else {
+			names = append(names, fmt.Sprintf("%s-%d", r.Topic, r.Partition))
+		}
+	}
+	if failed != nil {
+		return says("Error reassigning partition(s):\n%s", strings.Join(failed, "\n"))
+	}
+	if err := c.moveDirs(admin, moves); err != nil {
+		return err
+	}
+	if c.JSON {
+		return c.printJSON(map[string]any{"started": names})
+	}
+	plural := ""
+	if len(names) > 1 {
+		plural = "s"
+	}
+	fmt.Fprintf(c.Out, "Successfully started partition reassignment%s for %s\n", plural, strings.Join(names, ","))
+	return nil
+}
+
+// moveDirs moves replicas to the log directories that the plan names.
+func (c *Call) moveDirs(admin *kadm.Client, moves []move) error {
+	for _, m := range moves {
+		for i, dir := range m.LogDirs {
+			if dir == "any" {
+				continue
+			}
+			var req kadm.AlterReplicaLogDirsReq
+			set := kadm.TopicsSet{}
+			set.Add(m.Topic, m.Partition)
+			req.Add(dir, set)
+			done, err := admin.AlterBrokerReplicaLogDirs(c.Context, m.Replicas[i], req)
+			if err != nil {
+				return err
+			}
+			for _, r := range done.Sorted() {
+				if r.Err != nil {
+					return withMessage(r.Err, "")
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// throttle limits the moves: replicas that send, and those that receive.
+func (c *Call) throttle(admin *kadm.Client, moves, current []move) error {
+	rate, _, err := c.Args.Integer("throttle", 64)
+	if err != nil {
+		return err
+	}
+	dirs, _, err := c.Args.Integer("replica-alter-log-dirs-throttle", 64)
+	if err != nil || rate < 0 && dirs < 0 {
+		return err
+	}
+	involved := map[int32]bool{}
+	leaders, followers := map[string][]string{}, map[string][]string{}
+	before := map[string][]int32{}
+	for _, m := range current {
+		before[m.String()] = m.Replicas
+	}
+	for _, m := range moves {
+		for _, r := range before[m.String()] {
+			involved[r] = true
+			leaders[m.Topic] = append(leaders[m.Topic], fmt.Sprintf("%d:%d", m.Partition, r))
+		}
+		for _, r := range m.Replicas {
+			involved[r] = true
+			if !slices.Contains(before[m.String()], r) {
+				followers[m.Topic] = append(followers[m.Topic], fmt.Sprintf("%d:%d", m.Partition, r))
+			}
+		}
+	}
+	var changes []kadm.AlterConfig
+	if rate >= 0 {
+		for _, k := range brokerThrottles[:2] {
+			changes = append(changes, kadm.AlterConfig{Op: kadm.SetConfig, Name: k, Value: kadm.StringPtr(strconv.FormatInt(rate, 10))})
+		}
+		for _, topic := range sortedKeys(leaders) {
+			configs := []kadm.AlterConfig{
+				{Op: kadm.SetConfig, Name: topicThrottles[0], Value: kadm.StringPtr(strings.Join(leaders[topic], ","))},
+				{Op: kadm.SetConfig, Name: topicThrottles[1], Value: kadm.StringPtr(strings.Join(followers[topic], ","))},
+			}
+			if err := altered(admin.AlterTopicConfigs(c.Context, configs, topic)); err != nil {
+				return err
+			}
+		}
+	}
+	if dirs >= 0 {
+		changes = append(changes, kadm.AlterConfig{Op: kadm.SetConfig, Name: brokerThrottles[2], Value: kadm.StringPtr(strconv.FormatInt(dirs, 10))})
+	}
+	if err := altered(admin.AlterBrokerConfigs(c.Context, changes, slices.Sorted(maps.Keys(involved))...)); err != nil {
+		return err
+	}
+	if c.JSON {
+		return nil
+	}
+	fmt.Fprintln(c.Out, "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is removed.")
+	if rate >= 0 {
+		fmt.Fprintf(c.Out, "The inter-broker throttle limit was set to %d B/s\n", rate)
+	}
+	if dirs >= 0 {
+		fmt.Fprintf(c.Out, "The replica-alter-dir throttle limit was set to %d B/s\n", dirs)
+	}
+	return nil
+}
+
+func altered(done kadm.AlterConfigsResponses, err error) error {
+	if err != nil {
+		return err
+	}
+	for _, r := range done {
+		if r.Err != nil {
+			return withMessage(r.Err, r.ErrMessage)
+		}
+	}
+	return nil
+}
+
+// clearThrottles removes what throttle set, on all brokers and the topics of
+// moves.
+func (c *Call) clearThrottles(admin *kadm.Client, moves []move, brokers []int32) error {
+	if !c.JSON {
+		fmt.Fprintf(c.Out, "Clearing broker-level throttles on broker%s %s\n", map[bool]string{true: "s"}[len(brokers) > 1], joinInts(brokers, ","))
+	}
+	drop := func(keys []string) (list []kadm.AlterConfig) {
+		for _, k := range keys {
+			list = append(list, kadm.AlterConfig{Op: kadm.DeleteConfig, Name: k})
+		}
+		return list
+	}
+	if err := altered(admin.AlterBrokerConfigs(c.Context, drop(brokerThrottles), brokers...)); err != nil {
+		return err
+	}
+	topics := map[string]bool{}
+	for _, m := range moves {
+		topics[m.Topic] = true
+	}
+	names := sortedKeys(topics)
+	if !c.JSON {
+		fmt.Fprintf(c.Out, "Clearing topic-level throttles on topic%s %s\n", map[bool]string{true: "s"}[len(names) > 1], strings.Join(names, ","))
+	}
+	return altered(admin.AlterTopicConfigs(c.Context, drop(topicThrottles), names...))
+}
+
+func (c *Call) verifyMoves(admin *kadm.Client) error {
+	moves, err := readPlan(c.Args.Text("reassignment-json-file"))
+	if err != nil {
+		return err
+	}
+	going, err := c.active(admin, moves)
+	if err != nil {
+		return err
+	}
+	moving := map[string]bool{}
+	for _, r := range going {
+		moving[fmt.Sprintf("%s-%d", r.Topic, r.Partition)] = true
+	}
+	current, brokers, err := c.checkMoves(admin, moves)
+	if err != nil {
+		return err
+	}
+	now := map[string][]int32{}
+	for _, m := range current {
+		now[m.String()] = m.Replicas
+	}
+	sortMoves(moves)
+	states := map[string]string{}
+	if !c.JSON {
+		fmt.Fprintln(c.Out, "Status of partition reassignment:")
+	}
+	for _, m := range moves {
+		var line, state string
+		switch {
+		case moving[m.String()]:
+			state, line = "moving", fmt.Sprintf("Reassignment of partition %s is still in progress.", m)
+		case slices.Equal(now[m.String()], m.Replicas):
+			state, line = "done", fmt.Sprintf("Reassignment of partition %s is completed.", m)
+		default:
+			state, line = "different", fmt.Sprintf("There is no active reassignment of partition %s, but replica set is %s rather than %s.", m, joinInts(now[m.String()], ","), joinInts(m.Replicas, ","))
+		}
+		states[m.String()] = state
+		if !c.JSON {
+			fmt.Fprintln(c.Out, line)
+		}
+	}
+	if c.JSON {
+		if err := c.printJSON(map[string]any{"partitions": states}); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintln(c.Out)
+	}
+	if len(going) == 0 && !c.Args.Has("preserve-throttles") {
+		return c.clearThrottles(admin, moves, brokers)
+	}
+	return nil
+}
+
+func (c *Call) cancelMoves(admin *kadm.Client) error {
+	moves, err := readPlan(c.Args.Text("reassignment-json-file"))
+	if err != nil {
+		return err
+	}
+	going, err := c.active(admin, moves)
+	if err != nil {
+		return err
+	}
+	var names []string
+	if len(going) > 0 {
+		var req kadm.AlterPartitionAssignmentsReq
+		for _, r := range going {
+			req.CancelAssign(r.Topic, r.Partition)
+			names = append(names, fmt.Sprintf("%s-%d", r.Topic, r.Partition))
+		}
+		done, err := admin.AlterPartitionAssignments(c.Context, req)
+		if err == nil {
+			err = done.Error()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.JSON:
+		if err := c.printJSON(map[string]any{"cancelled": append([]string{}, names...)}); err != nil {
+			return err
+		}
+	case names == nil:
+		fmt.Fprint(c.Out, "None of the specified partition reassignments are active.\nNone of the specified partition moves are active.\n")
+	default:
+		fmt.Fprintf(c.Out, "Successfully cancelled partition reassignment%s for: %s\nNone of the specified partition moves are active.\n", map[bool]string{true: "s"}[len(names) > 1], strings.Join(names, ","))
+	}
+	if c.Args.Has("preserve-throttles") {
+		return nil
+	}
+	_, brokers, err := c.checkMoves(admin, moves)
+	if err != nil {
+		return err
+	}
+	return c.clearThrottles(admin, moves, brokers)
+}
+
+// awaitMoves shows how many moves are done until all are.
+func (c *Call) awaitMoves(admin *kadm.Client, moves []move) error {
+	for {
+		going, err := c.active(admin, moves)
+		if err != nil {
+			return err
+		}
+		done := len(moves) - len(going)
+		if c.Terminal {
+			const width = 40
+			full := width * done / len(moves)
+			fmt.Fprintf(c.Err, "\r[%s%s] %d of %d partitions moved", strings.Repeat("#", full), strings.Repeat(".", width-full), done, len(moves))
+		}
+		if len(going) == 0 {
+			if c.Terminal {
+				fmt.Fprintln(c.Err)
+			}
+			break
+		}
+		if !pause(c.Context, time.Second) {
+			return c.Context.Err()
+		}
+	}
+	_, brokers, err := c.checkMoves(admin, moves)
+	if err != nil {
+		return err
+	}
+	return c.clearThrottles(admin, moves, brokers)
+}

@@ -1,0 +1,453 @@
+package tool
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"barnabas/internal/jute"
+	"barnabas/internal/zookeeper"
+)
+
+// zookeeperShellCommand is zookeeper-shell
+// (org.apache.zookeeper.ZooKeeperMain, as Kafka ships it).
+func zookeeperShellCommand() *Command {
+	return &Command{
+		Name: "zookeeper-shell", Script: "zookeeper-shell", Short: "Look at and change ZooKeeper's nodes",
+		Purpose: "This tool runs one command on a ZooKeeper server, or those that standard input holds.",
+		Long:    "barnabas zookeeper-shell host:port[/chroot] [command]\n\nCommands:\n" + shellHelp(),
+		Example: []string{"barnabas zookeeper-shell localhost:2181 ls /brokers/ids", "barnabas zookeeper-shell localhost:2181 get /controller"},
+		Options: []Option{
+			{Name: "server", Arg: "host:port", Text: "The server, if it is not the first argument."},
+			{Name: "timeout", Arg: "milliseconds", Default: "30000", Text: "The session's timeout."},
+			{Name: "zk-tls-config-file", Arg: "file", Text: "ZooKeeper client TLS properties."},
+		},
+		OwnArgs: true,
+		Run:     runZooKeeperShell,
+	}
+}
+
+// shell is a session at the server.
+type shell struct {
+	call    *Call
+	zk      *zookeeper.Client
+	history []string
+}
+
+// shellCommand is one of the shell's commands.
+type shellCommand struct {
+	usage string
+	flags string // letters that it takes; a letter before ':' takes a value
+	least int    // number of arguments
+	run   func(*shell, map[byte]string, []string) error
+}
+
+// errQuit ends the shell.
+var errQuit = errors.New("tool: quit")
+
+var shellCommands map[string]shellCommand
+
+func init() {
+	shellCommands = map[string]shellCommand{
+		"ls":                   {"ls [-s] [-w] [-R] path", "swR", 1, (*shell).ls},
+		"get":                  {"get [-s] [-w] path", "sw", 1, (*shell).get},
+		"stat":                 {"stat [-w] path", "w", 1, (*shell).stat},
+		"create":               {"create [-s] [-e] path [data]", "se", 1, (*shell).create},
+		"set":                  {"set [-s] [-v version] path data", "sv:", 2, (*shell).set},
+		"delete":               {"delete [-v version] path", "v:", 1, (*shell).delete},
+		"deleteall":            {"deleteall path", "", 1, (*shell).deleteAll},
+		"getAcl":               {"getAcl [-s] path", "s", 1, (*shell).getACL},
+		"getAllChildrenNumber": {"getAllChildrenNumber path", "", 1, (*shell).countAll},
+		"sync":                 {"sync path", "", 1, (*shell).sync},
+		"history":              {"history ", "", 0, (*shell).showHistory},
+		"version":              {"version ", "", 0, (*shell).version},
+		"quit":                 {"quit ", "", 0, func(*shell, map[byte]string, []string) error { return errQuit }},
+		"close":                {"close ", "", 0, func(*shell, map[byte]string, []string) error { return errQuit }},
+	}
+}
+
+func shellHelp() string {
+	var b strings.Builder
+	for _, name := range sortedKeys(shellCommands) {
+		b.WriteString("\t" + shellCommands[name].usage + "\n")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// shellArgs takes the shell's own options off a command line; the rest is the
+// command.
+func shellArgs(raw []string) (server string, rest []string) {
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case "-server", "--server", "-timeout", "--timeout", "-zk-tls-config-file", "--zk-tls-config-file":
+			if i+1 < len(raw) {
+				if strings.HasSuffix(raw[i], "server") {
+					server = raw[i+1]
+				}
+				i++
+			}
+		default:
+			if server == "" {
+				server = raw[i]
+				continue
+			}
+			return server, raw[i:]
+		}
+	}
+	return server, nil
+}
+
+func runZooKeeperShell(c *Call) error {
+	server, command := shellArgs(c.raw)
+	if server == "" {
+		return usage("USAGE: zookeeper-shell zookeeper_host:port[/path] [-zk-tls-config-file file] [args...]")
+	}
+	timeout, err := strconv.Atoi(c.Args.Text("timeout"))
+	if err != nil || timeout < 1 {
+		timeout = 30000
+	}
+	zk, err := zookeeper.New(zookeeper.Options{Connect: server, SessionTimeout: time.Duration(timeout) * time.Millisecond})
+	if err != nil {
+		return err
+	}
+	defer zk.Close()
+	if !c.JSON {
+		fmt.Fprintln(c.Out, "Connecting to "+server)
+	}
+	s := &shell{call: c, zk: zk}
+	if len(command) == 0 {
+		fmt.Fprintln(c.Out, "Welcome to ZooKeeper!\nJLine support is disabled")
+	}
+	ctx, cancel := context.WithTimeout(c.Context, patience)
+	defer cancel()
+	if err := zk.Start(ctx); err != nil {
+		return err
+	}
+	if !c.JSON {
+		fmt.Fprint(c.Out, "\nWATCHER::\n\nWatchedEvent state:SyncConnected type:None path:null\n")
+	}
+	if len(command) > 0 {
+		return s.exit(s.do(command))
+	}
+	lines := bufio.NewScanner(c.In)
+	for c.Context.Err() == nil {
+		if c.Terminal {
+			fmt.Fprintf(c.Out, "[zk: %s(CONNECTED) %d] ", server, len(s.history))
+		}
+		if !lines.Scan() {
+			return lines.Err()
+		}
+		words := splitWords(lines.Text())
+		if len(words) == 0 {
+			continue
+		}
+		s.history = append(s.history, lines.Text())
+		err := s.do(words)
+		if errors.Is(err, errQuit) {
+			return nil
+		}
+		_ = s.exit(err) // said, and the shell goes on
+	}
+	return nil
+}
+
+// exit says what went wrong, and is the exit status of a single command.
+func (s *shell) exit(err error) error {
+	var bad *ExitError
+	switch {
+	case err == nil, errors.Is(err, errQuit):
+		return nil
+	case errors.As(err, &bad):
+		return err
+	}
+	fmt.Fprintln(s.call.Err, err)
+	return ErrReported
+}
+
+// splitWords splits a line at blanks, save in quotes.
+func splitWords(line string) (words []string) {
+	var word strings.Builder
+	quote, begun := byte(0), false
+	for i := range len(line) {
+		switch c := line[i]; {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote == 0 && (c == '"' || c == '\''):
+			quote, begun = c, true
+		case quote == 0 && (c == ' ' || c == '\t'):
+			if begun {
+				words = append(words, word.String())
+				word.Reset()
+				begun = false
+			}
+		default:
+			word.WriteByte(c)
+			begun = true
+		}
+	}
+	if begun {
+		words = append(words, word.String())
+	}
+	return words
+}
+
+func (s *shell) do(words []string) error {
+	c, ok := shellCommands[words[0]]
+	if !ok {
+		if words[0] != "help" {
+			fmt.Fprintf(s.call.Err, "Command not found: %s\n", words[0])
+		}
+		fmt.Fprintf(s.call.Err, "ZooKeeper -server host:port [-zk-tls-config-file <file>] cmd args\n%s\n", shellHelp())
+		return &ExitError{127}
+	}
+	flags, rest := map[byte]string{}, []string{}
+	for i := 1; i < len(words); i++ {
+		w := words[i]
+		if len(w) < 2 || w[0] != '-' || len(rest) > 0 {
+			rest = append(rest, w)
+			continue
+		}
+		at := strings.IndexByte(c.flags, w[1])
+		if at < 0 || len(w) > 2 {
+			return says("Unrecognized option: %s", w)
+		}
+		flags[w[1]] = ""
+		if strings.HasPrefix(c.flags[at+1:], ":") {
+			if i+1 == len(words) {
+				return says("Missing argument for option: %s", w[1:])
+			}
+			i++
+			flags[w[1]] = words[i]
+		}
+	}
+	if len(rest) < c.least {
+		return says("%s", c.usage)
+	}
+	return s.named(c.run(s, flags, rest), rest)
+}
+
+// named gives ZooKeeper's errors the words of its shell.
+func (s *shell) named(err error, rest []string) error {
+	path := strings.Join(rest[:min(1, len(rest))], "")
+	switch {
+	case errors.Is(err, jute.ErrNoNode):
+		return says("Node does not exist: %s", path)
+	case errors.Is(err, jute.ErrNodeExists):
+		return says("Node already exists: %s", path)
+	case errors.Is(err, jute.ErrNotEmpty):
+		return says("Node not empty: %s", path)
+	case errors.Is(err, jute.ErrBadVersion):
+		return says("version No is not valid : %s", path)
+	case errors.Is(err, jute.ErrNoAuth):
+		return says("Insufficient permission : %s", path)
+	}
+	if err == nil || errors.Is(err, errQuit) {
+		return err
+	}
+	if zookeeper.ValidatePath(path) != nil {
+		return says("Path must start with / character: %s", path)
+	}
+	return err
+}
+
+func (s *shell) print(line string) { fmt.Fprintln(s.call.Out, line) }
+
+func (s *shell) printStat(st jute.Stat) {
+	when := func(ms int64) string { return time.UnixMilli(ms).UTC().Format("Mon Jan 02 15:04:05 UTC 2006") }
+	fmt.Fprintf(s.call.Out, "cZxid = 0x%x\nctime = %s\nmZxid = 0x%x\nmtime = %s\npZxid = 0x%x\ncversion = %d\ndataVersion = %d\naclVersion = %d\nephemeralOwner = 0x%x\ndataLength = %d\nnumChildren = %d\n",
+		st.Czxid, when(st.Ctime), st.Mzxid, when(st.Mtime), st.Pzxid, st.Cversion, st.Version, st.Aversion, uint64(st.EphemeralOwner), st.DataLength, st.NumChildren)
+}
+
+func (s *shell) ls(flags map[byte]string, args []string) error {
+	ctx := s.call.Context
+	if _, deep := flags['R']; deep {
+		return s.walk(args[0], s.print)
+	}
+	children, stat, err := s.zk.Children(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	slices.Sort(children)
+	if s.call.JSON {
+		return s.call.printJSON(map[string]any{"path": args[0], "children": append([]string{}, children...)})
+	}
+	s.print("[" + strings.Join(children, ", ") + "]")
+	if _, ok := flags['s']; ok {
+		s.printStat(stat)
+	}
+	return nil
+}
+
+// walk visits a tree level by level, as ZooKeeper's ZKUtil does.
+func (s *shell) walk(root string, visit func(path string)) error {
+	queue := []string{root}
+	for len(queue) > 0 {
+		path := queue[0]
+		queue = queue[1:]
+		children, _, err := s.zk.Children(s.call.Context, path)
+		if err != nil {
+			if path != root && errors.Is(err, jute.ErrNoNode) {
+				continue
+			}
+			return err
+		}
+		visit(path)
+		slices.Sort(children)
+		for _, child := range children {
+			queue = append(queue, strings.TrimSuffix(path, "/")+"/"+child)
+		}
+	}
+	return nil
+}
+
+func (s *shell) get(flags map[byte]string, args []string) error {
+	data, stat, err := s.zk.Get(s.call.Context, args[0])
+	if err != nil {
+		return err
+	}
+	if s.call.JSON {
+		return s.call.printJSON(map[string]any{"path": args[0], "data": string(data), "version": stat.Version})
+	}
+	if data == nil {
+		s.print("null")
+	} else {
+		s.print(string(data))
+	}
+	if _, ok := flags['s']; ok {
+		s.printStat(stat)
+	}
+	return nil
+}
+
+func (s *shell) stat(_ map[byte]string, args []string) error {
+	stat, exists, err := s.zk.Exists(s.call.Context, args[0])
+	if err != nil {
+		return err
+	}
+	if !exists {
+		return jute.ErrNoNode
+	}
+	s.printStat(stat)
+	return nil
+}
+
+func (s *shell) create(flags map[byte]string, args []string) error {
+	_, sequential := flags['s']
+	_, ephemeral := flags['e']
+	mode := zookeeper.Persistent
+	switch {
+	case sequential && ephemeral:
+		mode = zookeeper.EphemeralSequential
+	case sequential:
+		mode = zookeeper.PersistentSequential
+	case ephemeral:
+		mode = zookeeper.Ephemeral
+	}
+	var data []byte
+	if len(args) > 1 {
+		data = []byte(args[1])
+	}
+	path, _, err := s.zk.Create(s.call.Context, args[0], data, mode)
+	if err == nil {
+		fmt.Fprintln(s.call.Err, "Created "+path)
+	}
+	return err
+}
+
+func version(flags map[byte]string) (int32, error) {
+	v, ok := flags['v']
+	if !ok {
+		return zookeeper.AnyVersion, nil
+	}
+	return atoi(v)
+}
+
+func (s *shell) set(flags map[byte]string, args []string) error {
+	v, err := version(flags)
+	if err != nil {
+		return err
+	}
+	stat, err := s.zk.Set(s.call.Context, args[0], []byte(args[1]), v)
+	if _, ok := flags['s']; ok && err == nil {
+		s.printStat(stat)
+	}
+	return err
+}
+
+func (s *shell) delete(flags map[byte]string, args []string) error {
+	v, err := version(flags)
+	if err != nil {
+		return err
+	}
+	return s.zk.Delete(s.call.Context, args[0], v)
+}
+
+func (s *shell) deleteAll(_ map[byte]string, args []string) error {
+	if _, exists, err := s.zk.Exists(s.call.Context, args[0]); err != nil || !exists {
+		return errors.Join(err, jute.ErrNoNode)
+	}
+	if err := s.call.confirm("This deletes " + args[0] + " and all below."); err != nil {
+		return err
+	}
+	return deleteTree(s.call.Context, s.zk, args[0])
+}
+
+func (s *shell) getACL(flags map[byte]string, args []string) error {
+	list, stat, err := s.zk.GetACL(s.call.Context, args[0])
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		rights := ""
+		for i, letter := range "rwcda" {
+			if a.Perms&(1<<i) != 0 {
+				rights += string(letter)
+			}
+		}
+		ordered := ""
+		for _, letter := range "cdrwa" { // the order of ZooKeeper's shell
+			if strings.ContainsRune(rights, letter) {
+				ordered += string(letter)
+			}
+		}
+		fmt.Fprintf(s.call.Out, "'%s,'%s\n: %s\n", a.ID.Scheme, a.ID.ID, ordered)
+	}
+	if _, ok := flags['s']; ok {
+		s.printStat(stat)
+	}
+	return nil
+}
+
+func (s *shell) countAll(_ map[byte]string, args []string) error {
+	n := -1
+	if err := s.walk(args[0], func(string) { n++ }); err != nil {
+		return err
+	}
+	s.print(strconv.Itoa(n))
+	return nil
+}
+
+func (s *shell) sync(_ map[byte]string, args []string) error {
+	if err := s.zk.Sync(s.call.Context, args[0]); err != nil {
+		return err
+	}
+	s.print("Sync is OK")
+	return nil
+}
+
+func (s *shell) showHistory(map[byte]string, []string) error {
+	for i, line := range s.history {
+		fmt.Fprintf(s.call.Out, "%d - %s\n", i, line)
+	}
+	return nil
+}
+
+func (s *shell) version(map[byte]string, []string) error {
+	s.print("ZooKeeper CLI version: 3.8.4 (barnabas)")
+	return nil
+}
