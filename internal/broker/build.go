@@ -50,6 +50,7 @@ func (b *Broker) dirFailed(dir string, cause error) {
 	}
 	for _, d := range b.storage.Dirs() {
 		if d.Err == nil {
+			b.tellOfDirFailure()
 			return
 		}
 	}

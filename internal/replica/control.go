@@ -90,6 +90,7 @@ func (m *Manager) sameEpochLocked(p *Partition, id wire.UUID) wire.Code {
 			return storage.Code(err)
 		}
 		m.table.setID(p.Topic, id)
+		m.copy(p)
 		return wire.None
 	case id.IsZero() && !has.IsZero():
 		return wire.None

@@ -162,7 +162,7 @@ func (f *fetcher) applyChanges() {
 			old = t.parts[p.Index]
 		}
 		if old != nil {
-			if v != nil && old.p == p && old.epoch == v.LeaderEpoch && old.state != parked {
+			if v != nil && old.p == p && old.epoch == v.LeaderEpoch && old.state != parked && t.id == p.log.TopicID() {
 				continue // nothing new for a fetcher
 			}
 			f.remove(old)
