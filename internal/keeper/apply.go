@@ -22,7 +22,7 @@ func (c *core) apply(t *txn, now time.Time) {
 	case jute.OpCreateSession:
 		t.session.fresh = false
 		if t.client != nil {
-			t.client.lastOp, t.client.lastZxid, t.client.lastReply = shortNames[t.op], c.lastZxid, now
+			t.client.lastOp, t.client.lastXid, t.client.lastZxid, t.client.lastReply = shortNames[t.op], 0, c.lastZxid, now
 			c.welcome(t.client)
 		}
 		return

@@ -2,7 +2,8 @@
 // it is told, keeps no watches, retries nothing and reconnects never. It drives
 // our server and Apache ZooKeeper alike.
 //
-// It owns its connection and starts no goroutine. A Client is for one goroutine.
+// It owns its connection and starts no goroutine. A Client is for one goroutine,
+// or for one that sends and one that receives.
 package keepertest
 
 import (
@@ -11,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"barnabas/internal/jute"
@@ -22,6 +24,7 @@ const Patience = 20 * time.Second
 // Client is one connection.
 type Client struct {
 	nc   net.Conn
+	mu   sync.Mutex        // over ops
 	ops  map[int32]jute.Op // of the requests without a reply
 	xid  int32
 	Resp jute.ConnectResponse
@@ -97,7 +100,9 @@ func (c *Client) Send(op jute.Op, body jute.Record) (int32, error) {
 		c.xid++
 		xid = c.xid
 	}
+	c.mu.Lock()
 	c.ops[xid] = op
+	c.mu.Unlock()
 	return xid, c.Write(&jute.RequestHeader{Xid: xid, Op: op}, body)
 }
 
@@ -117,6 +122,15 @@ func (c *Client) ReadFrame() ([]byte, error) {
 	return b, err
 }
 
+// sent returns the operation that a reply is to.
+func (c *Client) sent(xid int32) (jute.Op, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	op, ok := c.ops[xid]
+	delete(c.ops, xid)
+	return op, ok
+}
+
 // Recv returns the next event or reply.
 func (c *Client) Recv() (Frame, error) {
 	b, err := c.ReadFrame()
@@ -130,10 +144,9 @@ func (c *Client) Recv() (Frame, error) {
 	if f.Xid == jute.XidNotification {
 		f.Event = new(jute.WatcherEvent)
 		f.Event.Decode(d)
-	} else if op, ok := c.ops[f.Xid]; !ok {
+	} else if op, ok := c.sent(f.Xid); !ok {
 		return f, fmt.Errorf("reply to xid %d, which was not sent", f.Xid)
 	} else {
-		delete(c.ops, f.Xid)
 		if len(f.Raw) > 0 {
 			if f.Body = jute.NewResponse(op); f.Body == nil {
 				return f, fmt.Errorf("%v has a body of %d bytes", op, len(f.Raw))
