@@ -69,33 +69,45 @@ func handleOffsetCommit(b *Broker, q *Request) {
 		}
 	}
 	if !valid {
-		replyCommit(q, in, c)
+		replyCommit(q, c)
 		return
 	}
 	b.askGroup(q, in.Group,
-		func(any) { replyCommit(q, in, c) },
+		func(any) { replyCommit(q, c) },
 		func(code wire.Code) {
 			c.Fail(code)
-			replyCommit(q, in, c)
+			replyCommit(q, c)
 		},
 		func(m *groups.Machine, from coordinator.Caller, now time.Time, out *coordinator.Effects) {
 			m.Commit(c, from, now, out)
 		})
 }
 
-func replyCommit(q *Request, in *kmsg.OffsetCommitRequest, c *groups.Commit) {
+func replyCommit(q *Request, c *groups.Commit) {
 	r := kmsg.NewPtrOffsetCommitResponse()
-	at := 0
-	for i := range in.Topics {
-		t := kmsg.OffsetCommitResponseTopic{Topic: in.Topics[i].Topic}
-		for range in.Topics[i].Partitions {
-			o := &c.Offsets[at]
-			t.Partitions = append(t.Partitions, kmsg.OffsetCommitResponseTopicPartition{Partition: o.Partition, ErrorCode: int16(o.Code)})
-			at++
+	index := map[string]int{}
+	eachCommitted(c, func(o *groups.CommitOffset) {
+		at, ok := index[o.Topic]
+		if !ok {
+			at = len(r.Topics)
+			index[o.Topic] = at
+			r.Topics = append(r.Topics, kmsg.OffsetCommitResponseTopic{Topic: o.Topic})
 		}
-		r.Topics = append(r.Topics, t)
-	}
+		r.Topics[at].Partitions = append(r.Topics[at].Partitions, kmsg.OffsetCommitResponseTopicPartition{Partition: o.Partition, ErrorCode: int16(o.Code)})
+	})
 	q.Reply(r)
+}
+
+// eachCommitted calls f for each offset in the order of Kafka's answers: what
+// does not exist comes first.
+func eachCommitted(c *groups.Commit, f func(*groups.CommitOffset)) {
+	for _, unknown := range []bool{true, false} {
+		for i := range c.Offsets {
+			if o := &c.Offsets[i]; (o.Code == wire.UnknownTopicOrPartition) == unknown {
+				f(o)
+			}
+		}
+	}
 }
 
 // commitToZooKeeper writes the offsets of version 0 into ZooKeeper, past every

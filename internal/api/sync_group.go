@@ -30,6 +30,10 @@ func handleSyncGroup(b *Broker, q *Request) {
 	if !q.Decode(in) {
 		return
 	}
+	if q.Version >= 5 && (in.ProtocolType == nil || in.Protocol == nil) {
+		q.Reply(groups.SyncError(wire.InconsistentGroupProtocol))
+		return
+	}
 	for i := range in.GroupAssignment {
 		in.GroupAssignment[i].MemberAssignment = cloneBytes(in.GroupAssignment[i].MemberAssignment)
 	}

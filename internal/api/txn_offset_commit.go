@@ -46,16 +46,16 @@ func handleTxnOffsetCommit(b *Broker, q *Request) {
 	}
 	reply := func() {
 		r := kmsg.NewPtrTxnOffsetCommitResponse()
-		at := 0
-		for _, t := range in.Topics {
-			topic := kmsg.TxnOffsetCommitResponseTopic{Topic: t.Topic}
-			for range t.Partitions {
-				o := &c.Offsets[at]
-				topic.Partitions = append(topic.Partitions, kmsg.TxnOffsetCommitResponseTopicPartition{Partition: o.Partition, ErrorCode: int16(o.Code)})
-				at++
+		index := map[string]int{}
+		eachCommitted(c, func(o *groups.CommitOffset) {
+			at, ok := index[o.Topic]
+			if !ok {
+				at = len(r.Topics)
+				index[o.Topic] = at
+				r.Topics = append(r.Topics, kmsg.TxnOffsetCommitResponseTopic{Topic: o.Topic})
 			}
-			r.Topics = append(r.Topics, topic)
-		}
+			r.Topics[at].Partitions = append(r.Topics[at].Partitions, kmsg.TxnOffsetCommitResponseTopicPartition{Partition: o.Partition, ErrorCode: int16(o.Code)})
+		})
 		q.Reply(r)
 	}
 	if !valid {

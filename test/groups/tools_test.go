@@ -26,7 +26,9 @@ func consumerGroups(t *testing.T, version, addr string, args ...string) *exec.Cm
 
 var (
 	uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	port = regexp.MustCompile(`127\.0\.0\.1:[0-9]+`)
+	// hexUUID is one in hexadecimal.
+	hexUUID = regexp.MustCompile(`(3[0-9]|6[1-6]){8}2d((3[0-9]|6[1-6]){4}2d){3}(3[0-9]|6[1-6]){12}`)
+	port    = regexp.MustCompile(`127\.0\.0\.1:[0-9]+`)
 )
 
 // plain makes the output of a tool comparable: ids, ports and columns.

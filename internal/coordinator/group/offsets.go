@@ -181,16 +181,21 @@ func (m *Machine) DeleteOffsets(r *kmsg.OffsetDeleteRequest, skip func(topic str
 	}
 	for _, t := range r.Topics {
 		topic := kmsg.OffsetDeleteResponseTopic{Topic: t.Topic}
+		var rest []kmsg.OffsetDeleteResponseTopicPartition // Kafka answers first what does not exist
 		for _, p := range t.Partitions {
-			code := skip(t.Topic, p.Partition)
-			if code == wire.None && g.state != empty && g.isSubscribed(t.Topic) {
-				code = wire.GroupSubscribedToTopic
+			if code := skip(t.Topic, p.Partition); code != wire.None {
+				topic.Partitions = append(topic.Partitions, kmsg.OffsetDeleteResponseTopicPartition{Partition: p.Partition, ErrorCode: int16(code)})
+				continue
 			}
-			if _, ok := g.offset(t.Topic, p.Partition); ok && code == wire.None {
+			code := wire.None
+			if g.state != empty && g.isSubscribed(t.Topic) {
+				code = wire.GroupSubscribedToTopic
+			} else if _, ok := g.offset(t.Topic, p.Partition); ok {
 				out.Append(offsetKey(g.id, t.Topic, p.Partition), nil)
 			}
-			topic.Partitions = append(topic.Partitions, kmsg.OffsetDeleteResponseTopicPartition{Partition: p.Partition, ErrorCode: int16(code)})
+			rest = append(rest, kmsg.OffsetDeleteResponseTopicPartition{Partition: p.Partition, ErrorCode: int16(code)})
 		}
+		topic.Partitions = append(topic.Partitions, rest...)
 		answer.Topics = append(answer.Topics, topic)
 	}
 	m.removeIfUnused(g, len(out.Records), out)
