@@ -2,6 +2,9 @@ package replication
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -32,6 +35,61 @@ func TestBrokersThatSleptPastTheirSessionAreRefused(t *testing.T) {
 			untilEqual(t, brokers, "t", partitions)
 		})
 	}
+}
+
+// TestRandomFaultsLoseNothing kills, stops and stalls brokers at random, one or
+// two at a time, at moments that nothing waits for. The seed is printed; the
+// brokers' own timing is not in it.
+func TestRandomFaultsLoseNothing(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	if s := os.Getenv("BARNABAS_SEED"); s != "" {
+		seed, _ = strconv.ParseUint(s, 10, 64)
+	}
+	t.Logf("BARNABAS_SEED=%d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	rounds := 8
+	if soak() {
+		rounds = 200
+	}
+	brokers, seeds, _ := three(t, "replica.lag.time.max.ms=3000", "log.segment.bytes=100000", "log.retention.check.interval.ms=300000")
+	a := admin(t, seeds)
+	const partitions = 6
+	createTopic(t, a, "t", partitions, []int32{1, 2, 3}, atLeastTwo)
+	untilInSync(t, a, "t", partitions, 3)
+	l := startLoad(t, "t", partitions, seeds)
+	for range rounds {
+		l.more(random.IntN(300))
+		var did []string
+		var undo []func()
+		for _, i := range random.Perm(3)[:1+random.IntN(2)] {
+			b := brokers[i]
+			switch random.IntN(4) {
+			case 0, 1:
+				b.Kill()
+				undo, did = append(undo, func() { b.Restart(t) }), append(did, fmt.Sprint("kill ", i+1))
+			case 2:
+				b.Stop()
+				undo, did = append(undo, func() { b.Restart(t) }), append(did, fmt.Sprint("stop ", i+1))
+			default:
+				b.Signal(syscall.SIGSTOP)
+				undo, did = append(undo, func() { b.Signal(syscall.SIGCONT) }), append(did, fmt.Sprint("stall ", i+1))
+			}
+		}
+		if len(did) == 1 && random.IntN(2) == 0 { // long enough for others to take over
+			l.more(200 + random.IntN(500))
+		}
+		for _, f := range undo {
+			f()
+		}
+		if random.IntN(2) == 0 {
+			untilInSync(t, a, "t", partitions, 3)
+		}
+		l.more(1)
+		t.Logf("%v: longest gap %v", did, l.longestGap().Round(time.Millisecond))
+	}
+	untilInSync(t, a, "t", partitions, 3)
+	l.finish()
+	untilEqual(t, brokers, "t", partitions)
 }
 
 func TestAllBrokersKilledAtOnceComeBackWithEverything(t *testing.T) {

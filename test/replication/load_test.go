@@ -3,6 +3,7 @@ package replication
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -16,6 +17,9 @@ import (
 )
 
 func TestMain(m *testing.M) { real.Main(m) }
+
+// soak tells whether the long runs were asked for.
+func soak() bool { return os.Getenv("BARNABAS_SOAK") != "" }
 
 // load sends numbered records with acks=all and remembers each that was
 // acknowledged.
