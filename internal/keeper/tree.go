@@ -259,8 +259,11 @@ func (t *tree) remove(path string) {
 
 // countBelow returns how many nodes stand below path (getAllChildrenNumber).
 func (t *tree) countBelow(path string) int {
-	if path == rootPath {
+	switch path {
+	case rootPath:
 		return len(t.nodes) - 1
+	case "": // ZooKeeper counts the root to what is below the root's other name
+		return len(t.nodes)
 	}
 	n, _ := t.sum(t.get(path))
 	return n - 1

@@ -166,7 +166,7 @@ func (c *core) watchesOf(cl *client, op jute.Op, q *jute.WatchTypeRequest) jute.
 		if op == jute.OpRemoveWatches {
 			found = c.unwatch(kind, q.Path, cl) || found
 		} else { // ZooKeeper 3.8 does not look whose they are
-			found = len(c.watches[kind].byPath[q.Path]) > 0 || found
+			found = q.Path != "" && len(c.watches[kind].byPath[q.Path]) > 0 || found
 		}
 	}
 	if !found {
