@@ -68,19 +68,17 @@ func coordinatorSteps() []step {
 		r.TransactionalID, r.TransactionTimeoutMillis, r.ProducerID, r.ProducerEpoch = txn, timeout, id, epoch
 		return at(version, r)
 	}
-	const noTxn = "there is no transaction coordinator yet"
 	steps := []step{after("__consumer_offsets", find(0, 0, "g"))}
 	for v := int16(1); v <= 6; v++ {
 		steps = append(steps, find(v, 0, "g", "h"))
 	}
 	steps = append(steps,
 		find(2, 0, ""), find(4, 0, ""), find(4, 2, ""), find(5, 2, "a", "b"), find(6, 2, "a"), find(2, 9, "a"), find(4, 9, "a"),
-		otherwise(noTxn, find(1, 1, "t")), otherwise(noTxn, find(4, 1, "t")),
+		find(1, 1, "t"), after("__transaction_state", find(4, 1, "t")),
 		rawBody(10, 4, 0, 0, 0),
 		otherwise("Kafka's first answer is COORDINATOR_LOAD_IN_PROGRESS", pid(0, nil, 1000, -1, -1)),
 		pid(3, nil, 1000, 5, -1), pid(3, nil, 1000, -1, 5), pid(3, ptr(""), 1000, -1, -1), pid(3, ptr("t"), -1, -1, -1), pid(3, ptr("t"), 0, -1, -1),
 		pid(3, ptr("t"), 1<<30, -1, -1),
-		otherwise(noTxn, pid(3, ptr("t"), 1000, -1, -1)),
 	)
 	return steps
 }
