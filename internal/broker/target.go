@@ -50,7 +50,11 @@ func (l local) UpdateMetadata(_ context.Context, r *kmsg.UpdateMetadataRequest) 
 	code := l.b.replicas.CheckController(r.ControllerEpoch, r.BrokerEpoch)
 	resp.ErrorCode = int16(code)
 	if code == wire.None {
+		before := l.b.metadata.Cluster()
 		l.b.partitionsDeleted(l.b.metadata.Update(r))
+		if !sameBrokers(before, l.b.metadata.Cluster()) {
+			l.b.replicas.BrokersChanged()
+		}
 	}
 	return resp, nil
 }

@@ -112,11 +112,6 @@ func (s *isrState) appended(leo int64) {
 	}
 }
 
-// inAssignment tells whether a broker is another replica of the partition.
-func (s *isrState) inAssignment(id int32) bool {
-	return slices.ContainsFunc(s.followers, func(f follower) bool { return f.id == id })
-}
-
 // maximal is how many the ISR has, those that are being added included.
 func (s *isrState) maximal() int { return max(len(s.committed), len(s.pending)) }
 

@@ -33,12 +33,12 @@ func (b barnabas) restart()        { b.Restart(b.t) }
 
 // apache is an Apache Kafka broker that can be killed and started again.
 type apache struct {
-	t             *testing.T
-	version       string
-	id            int
-	addr, dir     string
-	file, printed string
-	process       *real.Process
+	t         *testing.T
+	version   string
+	id        int
+	addr, dir string
+	file      string // server.properties
+	process   *real.Process
 }
 
 func (k *apache) address() string { return k.addr }
