@@ -155,6 +155,12 @@ func (c *core) prepare(r *request, now time.Time) {
 	case jute.OpCloseSession:
 		c.prepareClose(r, now)
 		return
+	case jute.OpReconfig:
+		if r.bad { // ZooKeeper reads this one before it takes a zxid
+			t.err = jute.ErrMarshallingError
+			c.enqueue(r, t)
+			return
+		}
 	}
 	c.zxid++
 	t.zxid = c.zxid
