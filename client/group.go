@@ -55,11 +55,14 @@ func (c *Consumer) run() {
 			}
 			c.take(l, e)
 		case <-commits:
-			if err := c.commit(c.ctx, c.all()); err != nil {
+			if !c.zk.Connected() {
+				continue // nothing is written to a ZooKeeper that is away
+			}
+			if err := c.commitSoon(c.ctx, c.all()); err != nil {
 				c.config.logger.Warn("offsets were not committed; the next time will", "err", err)
 			}
 		case r := <-c.commits:
-			r.done <- c.commit(r.ctx, c.all())
+			r.done <- c.commitSoon(r.ctx, c.all())
 		case <-l.again:
 			l.again = nil
 			l.need = true
@@ -113,9 +116,21 @@ func (c *Consumer) try(l *life) {
 		return // the event of it is on its way
 	}
 	l.lastErr = err
+	if errors.Is(err, context.DeadlineExceeded) && !c.zk.Connected() {
+		l.silent, l.lost = nil, true // by now the session may be gone
+		c.lose()
+	}
 	if l.again == nil {
 		l.again = time.After(c.config.backoff)
 	}
+}
+
+// commitSoon is commit which does not hold the loop up for so long that the
+// session may end unseen.
+func (c *Consumer) commitSoon(ctx context.Context, parts []*owned) error {
+	ctx, cancel := context.WithTimeout(ctx, c.zk.SessionTimeout()/3)
+	defer cancel()
+	return c.commit(ctx, parts)
 }
 
 // countTry counts the pauses that passed without success.
@@ -145,7 +160,9 @@ func (c *Consumer) attempt(l *life) error {
 		}
 		l.register = false
 	}
-	view, err := c.read(c.ctx)
+	ctx, cancel := context.WithTimeout(c.ctx, c.zk.SessionTimeout())
+	defer cancel()
+	view, err := c.read(ctx)
 	if err != nil {
 		l.register = l.register || errors.Is(err, jute.ErrNoNode) // somebody deleted the group
 		return err
@@ -165,7 +182,7 @@ func (c *Consumer) attempt(l *life) error {
 	if err != nil {
 		return err
 	}
-	return c.apply(c.ctx, want)
+	return c.apply(ctx, want)
 }
 
 // register makes this consumer's ephemeral node. While one of another session

@@ -188,7 +188,7 @@ func (c *Consumer) begin(ctx context.Context, parts []*owned) error {
 			without = append(without, o)
 		}
 	}
-	failed, reset := c.resetOffsets(ctx, without)
+	failed, reset := c.resetOffsets(c.ctx, without)
 	parts = slices.DeleteFunc(parts, func(o *owned) bool { return failed[o] })
 	if f := c.config.listener.BeforeStart; f != nil && len(parts) > 0 {
 		f(byTopic(parts))

@@ -1,0 +1,141 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"barnabas/client"
+	"barnabas/internal/znode"
+	"barnabas/test/real"
+)
+
+// takeSome reads n records of one stream and leaves the rest.
+func takeSome(t *testing.T, s *client.Stream, n int) {
+	t.Helper()
+	for range n {
+		if _, err := s.Next(within(t, 30*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOffsetsAreThoseOfWhatWasTaken(t *testing.T) {
+	clusters(t, func(t *testing.T, c cluster) {
+		zk := zookeeperClient(t, c.zookeeper)
+		a := admin(t, c.broker)
+		ctx := within(t, 2*time.Minute)
+		inZooKeeper := func(group, topic string) string {
+			data, _, err := zk.Get(ctx, znode.ConsumerOffsetPath(group, topic, 0))
+			if err != nil {
+				return "none"
+			}
+			return string(data)
+		}
+		inKafka := func(group, topic string) string {
+			offsets, err := a.FetchOffsets(ctx, group)
+			if o, ok := offsets.Lookup(topic, 0); err == nil && ok && o.At >= 0 {
+				return fmt.Sprint(o.At)
+			}
+			return "none"
+		}
+		for _, s := range []struct {
+			name      string
+			storage   client.Storage
+			zk, kafka string
+		}{
+			{"zookeeper", client.InZooKeeper, "7", "none"},
+			{"kafka", client.InKafka, "none", "7"},
+			{"both", client.InBoth, "7", "7"},
+		} {
+			topic, group := "taken-"+s.name, "g-"+s.name
+			createTopic(t, c.broker, topic, 1, nil)
+			numbers(t, c, topic, 0, 20)
+			var got received
+			start := func() (*client.Consumer, *client.Stream) {
+				consumer := ours(t, c, &got, group, "one", client.OffsetStorage(s.storage), client.AutoCommit(0))
+				streams, err := consumer.Streams(ctx, map[string]int{topic: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return consumer, streams[topic][0]
+			}
+			consumer, stream := start()
+			takeSome(t, stream, 7)
+			if err := consumer.Commit(ctx); err != nil {
+				t.Fatal(s.name, err)
+			}
+			takeSome(t, stream, 3) // not committed
+			if z, k := inZooKeeper(group, topic), inKafka(group, topic); z != s.zk || k != s.kafka {
+				t.Errorf("%s: ZooKeeper has %s, Kafka %s; want %s, %s", s.name, z, k, s.zk, s.kafka)
+			}
+			consumer.Close()
+			_, stream = start()
+			m, err := stream.Next(ctx)
+			if err != nil || m.Offset != 7 {
+				t.Errorf("%s: after a restart offset %d came, %v; want 7", s.name, m.Offset, err)
+			}
+		}
+	})
+}
+
+// When ZooKeeper forgets the session, the consumer joins again and goes on.
+func TestAConsumerWhoseSessionEndsJoinsAgain(t *testing.T) {
+	zk := real.StartZooKeeper(t)
+	c := cluster{real.Kafka(t, "2.8.2", 1, zk.Addr, "zookeeper.session.timeout.ms=40000").Addr, zk.Addr}
+	createTopic(t, c.broker, "sessions", 2, nil)
+	var got received
+	lost := make(chan struct{}, 8)
+	consumer := ours(t, c, &got, "g", "one", client.SessionTimeout(4*time.Second), client.OnRebalance(client.Listener{
+		Lost: func(map[string][]int32) { lost <- struct{}{} },
+	}))
+	streams, err := consumer.Streams(within(t, time.Minute), map[string]int{"sessions": 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	readAll(&got, "one", streams["sessions"]...)
+	numbers(t, c, "sessions", 0, 50)
+	real.Until(t, 30*time.Second, "the first records", func() bool { return got.count() == 50 })
+
+	zk.Stop() // longer than the session of 4 s, shorter than the broker's
+	select {
+	case <-lost:
+	case <-time.After(30 * time.Second):
+		t.Fatal("without ZooKeeper the partitions were kept")
+	}
+	zk.Restart(t)
+	client := zookeeperClient(t, c.zookeeper)
+	untilOwned(t, client, "g", "sessions", map[string]string{"one-0": "0 1"})
+	numbers(t, c, "sessions", 50, 100)
+	real.Until(t, 30*time.Second, "the later records", func() bool { return got.count() == 100 })
+}
+
+func TestAConsumerIdInUseIsWaitedFor(t *testing.T) {
+	zkAddr := real.ZooKeeper(t)
+	c := cluster{real.Kafka(t, "2.8.2", 1, zkAddr).Addr, zkAddr}
+	createTopic(t, c.broker, "ids", 1, nil)
+	var got received
+	first := oursOf(t, c, &got, "g", "same", "ids", 1)
+	second := ours(t, c, &got, "g", "same")
+	joined := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		_, err := second.Streams(ctx, map[string]int{"ids": 1})
+		joined <- err
+	}()
+	select {
+	case err := <-joined:
+		t.Fatal("two consumers have one id:", err)
+	case <-time.After(time.Second):
+	}
+	first.Close()
+	if err := <-joined; err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(second.ID(), "g_same") {
+		t.Error(second.ID())
+	}
+}
