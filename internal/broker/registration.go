@@ -20,7 +20,7 @@ var ErrIDTaken = errors.New("broker.id is taken")
 // timeout, then give up.
 func (b *Broker) register(ctx context.Context) error {
 	b.saveSession()
-	wait, cancel := context.WithTimeout(ctx, sessionTimeout(b.config.Load())+2*time.Second)
+	wait, cancel := context.WithTimeout(ctx, sessionTimeout(b.config.Load())+6*time.Second) // ZooKeeper rounds up to its ticks
 	defer cancel()
 	for {
 		err := b.writeRegistration(ctx)
