@@ -84,7 +84,7 @@ func TestFourLetterWordsHaveZooKeepersShape(t *testing.T) {
 			a, b := strings.Split(apache, "\n"), strings.Split(ours, "\n")
 			slices.Sort(a)
 			slices.Sort(b)
-			if w == "dump" {
+			if w != "wchp" && w != "wchc" { // the connection of an earlier word may be about to end
 				a, b = slices.Compact(a), slices.Compact(b)
 			}
 			apache, ours = strings.Join(a, "\n"), strings.Join(b, "\n")
