@@ -42,6 +42,8 @@ var logDefinitions = []Definition{
 		"How many records a partition takes before it is forced to disk."),
 	def("log.flush.interval.ms", TypeLong, null, anything, High, ClusterWide,
 		"The longest a record waits before it is forced to disk; unset: log.flush.scheduler.interval.ms."),
+	def("log.flush.visible.topics", TypeString, "", anything, Low, ReadOnly,
+		"A regular expression; records of the topics it matches are answered and seen by consumers only when they are on the disk.").ours(),
 	def("log.flush.offset.checkpoint.interval.ms", TypeInt, "60000", atLeast(0), High, ReadOnly,
 		"How often the recovery points are written down."),
 	def("log.flush.scheduler.interval.ms", TypeLong, "9223372036854775807", anything, High, ReadOnly,

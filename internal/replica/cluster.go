@@ -65,7 +65,7 @@ func (m *Manager) watchISRs(ctx context.Context) {
 func (m *Manager) BrokersChanged() {
 	for _, p := range m.table.all() {
 		if v := p.view.Load(); v.Role == Leader && !v.solo {
-			p.advance(-1, p.log.EndOffset(), 0)
+			p.advance(-1, p.log.CommitEnd(), 0)
 		}
 	}
 }

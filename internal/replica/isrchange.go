@@ -31,7 +31,7 @@ func (p *Partition) proposeLocked(v *View, isr []int32) *isrChange {
 		return nil
 	}
 	slices.Sort(isr)
-	p.mu.isr.pending = isr
+	p.mu.isr.propose(isr)
 	p.mu.change = &isrChange{p: p, leaderEpoch: v.LeaderEpoch, version: v.PartitionEpoch, controller: v.ControllerEpoch,
 		isr: isr, topicID: p.log.TopicID()}
 	return p.mu.change
@@ -106,7 +106,7 @@ func (c *isrChange) done(leaderEpoch, version int32, isr []int32) {
 		return
 	}
 	p.m.o.Logger.Info("the ISR has changed", "partition", p.TopicPartition.String(), "isr", isr, "version", version)
-	p.advance(-1, p.log.EndOffset(), 0)
+	p.advance(-1, p.log.CommitEnd(), 0)
 	p.endAcks() // min.insync.replicas may judge otherwise now
 	p.expandISR()
 }
@@ -123,7 +123,7 @@ func (c *isrChange) refused() {
 	}
 	p.mu.Unlock()
 	if ok {
-		p.advance(-1, p.log.EndOffset(), 0)
+		p.advance(-1, p.log.CommitEnd(), 0)
 		p.m.isr.lookAgain(p)
 	}
 }

@@ -44,7 +44,7 @@ func (p *Partition) Fetched(f *FollowerFetch, leo int64) {
 	}
 	p.mu.isr.asks(f.Replica, f.Asker, f.BrokerEpoch)
 	hw := p.hw.Load()
-	to := p.mu.isr.highWatermark(p.log.EndOffset(), hw, now, p.m.o.LagTime())
+	to := p.mu.isr.highWatermark(p.log.CommitEnd(), hw, now, p.m.o.LagTime())
 	change := p.expandLocked(v, max(hw, to))
 	p.mu.Unlock()
 	p.committed(to)

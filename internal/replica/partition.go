@@ -190,7 +190,7 @@ func (p *Partition) advance(from, leo int64, bytes int) {
 	if from >= 0 {
 		p.mu.isr.appended(from)
 	}
-	to := p.mu.isr.highWatermark(p.log.EndOffset(), p.hw.Load(), now, p.m.o.LagTime())
+	to := p.mu.isr.highWatermark(p.log.CommitEnd(), p.hw.Load(), now, p.m.o.LagTime())
 	p.mu.Unlock()
 	if bytes > 0 {
 		p.tellAppended(bytes)
@@ -264,7 +264,7 @@ func (p *Partition) become(v *View) error {
 // changed wakes all waits after a change of role. It is called without p.role.
 func (p *Partition) changed() {
 	if v := p.view.Load(); v.Role == Leader {
-		p.advance(-1, p.log.EndOffset(), 0)
+		p.advance(-1, p.log.CommitEnd(), 0)
 	}
 	p.endAcks()
 	p.tell(Unknown)

@@ -344,7 +344,7 @@ func (l *Log) afterAppend(info AppendInfo) error {
 		l.unsyncedAt.CompareAndSwap(0, l.dir.now().UnixMilli())
 		l.dir.touched.Store(true)
 	}
-	if every := l.config.Load().FlushMessages; n >= every {
+	if c := l.config.Load(); n >= c.FlushMessages || l.visible {
 		return l.flushTo(info.LastOffset + 1)
 	}
 	if l.unsynced.Load() >= syncBytes {

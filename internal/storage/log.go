@@ -21,6 +21,8 @@ type Log struct {
 	dir    *logDir
 	folder string // the partition's folder
 
+	visible bool // consumers see only what is on the disk
+
 	config  atomic.Pointer[config.Topic]
 	topicID atomic.Pointer[wire.UUID] // nil: not read yet
 	state   atomic.Int32
@@ -178,6 +180,19 @@ func (l *Log) EndOffset() int64 {
 	_ = l.ready() // what is known then counts
 	return l.tail.end.Load()
 }
+
+// CommitEnd returns up to where this replica's records may count as replicated:
+// the end, or with flush.messages=1 (and for topics of log.flush.visible.topics)
+// what is on the disk.
+func (l *Log) CommitEnd() int64 {
+	if l.flushFirst(l.config.Load()) && l.ready() == nil {
+		return l.flushed.Load()
+	}
+	return l.EndOffset()
+}
+
+// flushFirst tells whether each append waits for the sync that covers it.
+func (l *Log) flushFirst(c *config.Topic) bool { return c.FlushMessages <= 1 || l.visible }
 
 // HighWatermark returns what SetHighWatermark was last told, at first what the
 // checkpoint says (0 without one), never outside of start and end.

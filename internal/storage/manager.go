@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -34,6 +35,7 @@ type Manager struct {
 	changing sync.Mutex
 
 	cleaner *cleaner
+	visible *regexp.Regexp // topics whose records are seen after a sync; nil for none
 
 	due    schedule
 	stop   chan struct{}
@@ -81,6 +83,11 @@ func Open(o Options) (*Manager, error) {
 	m := &Manager{o: o, defaults: defaults, stop: make(chan struct{})}
 	m.mu.logs = map[wire.TopicPartition]*Log{}
 	m.cleaner = newCleaner(m)
+	if pattern := o.Config.String("log.flush.visible.topics"); pattern != "" {
+		if m.visible, err = regexp.Compile("^(?:" + pattern + ")$"); err != nil {
+			return nil, fmt.Errorf("log.flush.visible.topics: %w", err)
+		}
+	}
 	cache := newFileCache(o.FS, o.MaxOpenFiles)
 	for _, path := range o.Dirs {
 		m.dirs = append(m.dirs, &logDir{
@@ -140,10 +147,15 @@ func (m *Manager) openDir(d *logDir) error {
 		l := newLog(tp, d, m.topic(tp.Topic))
 		point, ok := f.recovery[tp]
 		l.trust(foundOffsets{clean: d.clean, known: ok && f.complete, recovery: point, start: f.starts[tp]}, f.hws[tp])
+		l.visible = m.flushedFirst(tp)
 		l.cleaned.Store(cleanedBefore(f.cleaned, tp))
 		m.mu.logs[tp] = l
 	}
 	return nil
+}
+
+func (m *Manager) flushedFirst(tp wire.TopicPartition) bool {
+	return m.visible != nil && m.visible.MatchString(tp.Topic)
 }
 
 // topic returns a topic's configuration.
@@ -266,6 +278,7 @@ func (m *Manager) Create(tp wire.TopicPartition, id wire.UUID, c *config.Topic) 
 		d.fail(err)
 		return nil, err
 	}
+	l.visible = m.flushedFirst(tp)
 	m.mu.Lock()
 	m.mu.logs[tp] = l
 	m.mu.Unlock()
