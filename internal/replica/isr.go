@@ -83,15 +83,19 @@ func (s *isrState) again(local int32, replicas, isr []int32, minISR int32, leo i
 
 func (s *isrState) lives(id int32) bool { return s.alive == nil || s.alive(id) }
 
-// commit puts an ISR in force. Who has left it comes back by fetching.
-func (s *isrState) commit(isr []int32) {
+// propose notes the ISR that is asked for. Who is to leave comes back by
+// fetching from now on, also before the answer.
+func (s *isrState) propose(isr []int32) {
 	for i := range s.followers {
 		if f := &s.followers[i]; slices.Contains(s.committed, f.id) && !slices.Contains(isr, f.id) {
 			f.since = false
 		}
 	}
-	s.committed, s.pending = slices.Clone(isr), nil
+	s.pending = isr
 }
+
+// commit puts an ISR in force.
+func (s *isrState) commit(isr []int32) { s.committed, s.pending = slices.Clone(isr), nil }
 
 // ineligible notes that the controller does not want these in the ISR: nothing
 // waits for those that are not in it, until they fetch again.

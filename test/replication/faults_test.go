@@ -78,6 +78,7 @@ func TestRandomFaultsLoseNothing(t *testing.T) {
 		if len(did) == 1 && random.IntN(2) == 0 { // long enough for others to take over
 			l.more(200 + random.IntN(500))
 		}
+		t.Logf("%v", did)
 		for _, f := range undo {
 			f()
 		}
@@ -85,7 +86,7 @@ func TestRandomFaultsLoseNothing(t *testing.T) {
 			untilInSync(t, a, "t", partitions, 3)
 		}
 		l.more(1)
-		t.Logf("%v: longest gap %v", did, l.longestGap().Round(time.Millisecond))
+		t.Logf("longest gap %v", l.longestGap().Round(time.Millisecond))
 	}
 	untilInSync(t, a, "t", partitions, 3)
 	l.finish()

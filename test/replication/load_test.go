@@ -46,7 +46,7 @@ func startLoad(t *testing.T, topic string, partitions int, seeds []string, opts 
 	client, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(seeds...), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.MaxBufferedRecords(500), kgo.ProducerLinger(0), kgo.RecordDeliveryTimeout(3 * time.Minute), kgo.ProduceRequestTimeout(3 * time.Second),
-		kgo.RetryTimeout(3 * time.Minute), kgo.RequestTimeoutOverhead(time.Second), kgo.RecordRetries(1 << 30), kgo.MetadataMinAge(50 * time.Millisecond),
+		kgo.RetryTimeout(3 * time.Minute), kgo.RequestTimeoutOverhead(time.Second), kgo.RecordRetries(1 << 30), kgo.UnknownTopicRetries(-1), kgo.MetadataMinAge(50 * time.Millisecond),
 	}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
