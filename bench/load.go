@@ -53,6 +53,17 @@ func createTopic(t testing.TB, addr, topic string, partitions int32) {
 	}
 }
 
+func deleteTopic(t testing.TB, addr, topic string) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := kadm.NewClient(client).DeleteTopics(context.Background(), topic); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // produce sends records of size bytes with acks=all and waits for every answer.
 func produce(t testing.TB, addr, topic string, records, size int, opts ...kgo.Opt) {
 	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(addr), kgo.DefaultProduceTopic(topic), kgo.RequiredAcks(kgo.AllISRAcks()),

@@ -9,14 +9,10 @@ import (
 // is no bound, which lets clients choose how much memory a broker takes.
 const defaultQueuedBytes = 256 << 20
 
-// The socket buffers unless they are set. Kafka's 100 KiB cost a wakeup for
-// each 64 KiB on a fast network, and are too little for a long one. The system
-// grows receive buffers as they are needed; send buffers much larger than this
-// only push bytes out of the processor's caches.
-const (
-	defaultReceiveBuffer = -1
-	defaultSendBuffer    = 400 << 10
-)
+// The socket buffers unless they are set: the system grows them as they are
+// needed. Kafka's 100 KiB cost a wakeup for each 64 KiB on a fast network, and
+// are too little for a long one.
+const systemsBuffer = "-1"
 
 // embeddedDefaults replace Kafka's defaults, key by key, while zookeeper.connect
 // is unset: one broker alone, on a laptop or in a test, that starts at once,
@@ -47,8 +43,8 @@ var kafkaDefaults = func() map[string]string {
 func defaultsFor(set map[string]string) map[string]string {
 	m := maps.Clone(kafkaDefaults)
 	m["queued.max.request.bytes"] = strconv.Itoa(defaultQueuedBytes)
-	m["socket.receive.buffer.bytes"] = strconv.Itoa(defaultReceiveBuffer)
-	m["socket.send.buffer.bytes"] = strconv.Itoa(defaultSendBuffer)
+	m["socket.receive.buffer.bytes"] = systemsBuffer
+	m["socket.send.buffer.bytes"] = systemsBuffer
 	if n, err := strconv.Atoi(trim(set["socket.request.max.bytes"])); err == nil && n > defaultQueuedBytes {
 		// One request of the largest size has to fit.
 		m["queued.max.request.bytes"] = strconv.Itoa(n)

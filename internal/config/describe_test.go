@@ -97,7 +97,7 @@ func withKafkasDefaults(text string) string {
 	for _, d := range []struct{ key, ours, kafka string }{
 		{"queued.max.request.bytes", "268435456", "-1"},
 		{"socket.receive.buffer.bytes", "-1", "102400"},
-		{"socket.send.buffer.bytes", "409600", "102400"},
+		{"socket.send.buffer.bytes", "-1", "102400"},
 	} {
 		text = strings.ReplaceAll(text, "\n"+d.key+"\t\""+d.ours+"\"", "\n"+d.key+"\t\""+d.kafka+"\"")
 		text = strings.ReplaceAll(text, "\n\t"+d.key+"\t\""+d.ours+"\"", "\n\t"+d.key+"\t\""+d.kafka+"\"")

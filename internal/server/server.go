@@ -68,6 +68,7 @@ func (s *Server) Start() {
 	}
 	s.mu.started = true
 	for i := range s.o.Listeners {
+		easeLoopback(s.o.Listeners[i].Listener)
 		s.accepts.Go(func() { s.accept(&s.o.Listeners[i]) })
 	}
 }

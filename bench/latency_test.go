@@ -1,0 +1,77 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// latencies sends records of size bytes at a fixed rate, acks=all, for a while
+// and returns how long each took from the call that sent it to its
+// acknowledgement. A record is sent when it is due, whether the earlier ones
+// were acknowledged or not.
+func latencies(t testing.TB, addr, topic string, size int, every, during time.Duration) []time.Duration {
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.DefaultProduceTopic(topic), kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.ProducerLinger(0), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.MaxBufferedRecords(1_000_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	payload := values(size)
+	ctx := context.Background()
+	if err := client.ProduceSync(ctx, &kgo.Record{Value: payload[0]}).FirstErr(); err != nil { // connects
+		t.Fatal(err)
+	}
+	took := make([]time.Duration, during/every)
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	start := time.Now()
+	for i := 0; i < len(took); {
+		<-tick.C
+		for now := time.Now(); i < len(took) && now.Sub(start) >= time.Duration(i)*every; i++ {
+			client.Produce(ctx, &kgo.Record{Value: payload[i%len(payload)]}, func(_ *kgo.Record, err error) {
+				if took[i] = time.Since(now); err != nil {
+					took[i] = -1
+				}
+			})
+		}
+	}
+	if err := client.Flush(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(took, -1) {
+		t.Fatal("a record was not acknowledged")
+	}
+	return took
+}
+
+// percentiles returns milliseconds; it sorts.
+func percentiles(all []time.Duration) string {
+	slices.Sort(all)
+	at := func(p float64) float64 { return float64(all[int(p*float64(len(all)-1))].Microseconds()) / 1000 }
+	return fmt.Sprintf("p50 %.3f  p99 %.3f  p99.9 %.3f  max %.3f ms", at(0.5), at(0.99), at(0.999), at(1))
+}
+
+// TestLatency compares how long acknowledgements take at 1,000 records of 1 KiB
+// a second, acks=all. The percentiles are over all rounds together.
+func TestLatency(t *testing.T) {
+	ours, kafka := both(t)
+	all := map[string][]time.Duration{}
+	for round := range rounds + 1 {
+		for _, s := range []side{ours, kafka} {
+			topic := fmt.Sprintf("latency-%d", round)
+			createTopic(t, s.addr, topic, 1)
+			took := latencies(t, s.addr, topic, 1024, time.Millisecond, 8*time.Second)
+			if round > 0 { // the first is warm-up
+				all[s.name] = append(all[s.name], took...)
+			}
+		}
+	}
+	for _, s := range []side{ours, kafka} {
+		fmt.Printf("ack of 1 KiB at 1,000/s: %-14s %s   goal 0.15 / 0.5 / 1.5 ms\n", s.name, percentiles(all[s.name]))
+	}
+}
