@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -19,9 +18,6 @@ func (b *Broker) openKeeper(context.Context) error {
 		return nil
 	}
 	dir := c.String("keeper.dir")
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("keeper.dir: %w", err)
-	}
 	k, err := keeper.Open(keeper.Options{Dir: dir, Logger: b.log.With("part", "keeper"), MaxSessionTimeout: max(40*time.Second, sessionTimeout(c))})
 	if err != nil {
 		return fmt.Errorf("keeper.dir %s: %w", absolute(dir), err)

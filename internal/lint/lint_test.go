@@ -47,8 +47,8 @@ var decisions = []string{
 	"internal/controller/core",
 	"internal/coordinator/group",
 	"internal/coordinator/txn",
-	"internal/keeper/acl.go", "internal/keeper/apply.go", "internal/keeper/core.go", "internal/keeper/path.go",
-	"internal/keeper/prepare.go", "internal/keeper/session.go", "internal/keeper/tree.go", "internal/keeper/watch.go",
+	"internal/keeper/acl.go", "internal/keeper/apply.go", "internal/keeper/container.go", "internal/keeper/core.go", "internal/keeper/path.go",
+	"internal/keeper/prepare.go", "internal/keeper/quota.go", "internal/keeper/session.go", "internal/keeper/snapshot.go", "internal/keeper/tree.go", "internal/keeper/watch.go",
 	"internal/replica/isr.go",
 }
 

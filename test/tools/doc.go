@@ -3,8 +3,9 @@
 //
 // testdata/*.golden are sessions of command lines with what the scripts of
 // Apache Kafka 3.9.1 answered; ours must answer the same, on an Apache Kafka
-// broker and on a barnabas broker. With BARNABAS_RECORD set the test runs
-// Kafka's scripts and writes the files anew. In a session a line that begins
+// broker and on a barnabas broker. "go test -tags record -run Record" runs
+// Kafka's scripts and writes the files anew (those whose name holds
+// BARNABAS_RECORD, if it is set). In a session a line that begins
 // with
 //
 //   - "#" is a comment,

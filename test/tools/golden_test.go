@@ -17,23 +17,6 @@ import (
 
 func TestMain(m *testing.M) { real.Main(m) }
 
-// classes are the programs behind Kafka's scripts.
-var classes = map[string]string{
-	"topics":                  "org.apache.kafka.tools.TopicCommand",
-	"configs":                 "kafka.admin.ConfigCommand",
-	"console-producer":        "kafka.tools.ConsoleProducer",
-	"console-consumer":        "org.apache.kafka.tools.consumer.ConsoleConsumer",
-	"get-offsets":             "org.apache.kafka.tools.GetOffsetShell",
-	"delete-records":          "org.apache.kafka.tools.DeleteRecordsCommand",
-	"consumer-groups":         "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
-	"leader-election":         "org.apache.kafka.tools.LeaderElectionCommand",
-	"reassign-partitions":     "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
-	"producer-perf-test":      "org.apache.kafka.tools.ProducerPerformance",
-	"consumer-perf-test":      "org.apache.kafka.tools.ConsumerPerformance",
-	"zookeeper-shell":         "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka",
-	"consumer-offset-checker": "kafka.tools.ConsumerOffsetChecker",
-}
-
 // step is one command line of a session and what is known of its answer.
 type step struct {
 	comments []string // and files, as they stand
@@ -115,32 +98,6 @@ func readSession(t *testing.T, file string) (steps []step) {
 		}
 	}
 	return steps
-}
-
-func writeSession(t *testing.T, file string, steps []step) {
-	t.Helper()
-	var b bytes.Buffer
-	for _, s := range steps {
-		for _, c := range s.comments {
-			fmt.Fprintln(&b, c)
-		}
-		fmt.Fprintln(&b, "$"+s.mark+" "+s.line)
-		for _, l := range s.input {
-			fmt.Fprintln(&b, strings.TrimRight("< "+l, " "))
-		}
-		for _, l := range s.out {
-			fmt.Fprintln(&b, strings.TrimRight("| "+l, " "))
-		}
-		if s.err != "" {
-			fmt.Fprintln(&b, "! "+s.err)
-		}
-		if s.exit != 0 {
-			fmt.Fprintln(&b, "?", s.exit)
-		}
-	}
-	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // makeFiles makes the files that stand before a command line.
@@ -237,25 +194,6 @@ func (p place) run(t *testing.T, s step, cmd *exec.Cmd) step {
 	return s
 }
 
-// theirs is a script of Kafka with the logging that its scripts have.
-func theirs(t *testing.T, args []string) *exec.Cmd {
-	release := "3.9.1"
-	if args[0] == "consumer-offset-checker" {
-		release = "0.8.2.2"
-	}
-	if args[0] == "zookeeper-shell" {
-		args = slices.Insert(args, 1, "-server") // as the script does
-	}
-	file := filepath.Join(t.TempDir(), "tools-log4j.properties")
-	text := "log4j.rootLogger=WARN, E\nlog4j.appender.E=org.apache.log4j.ConsoleAppender\nlog4j.appender.E.Target=System.err\n" +
-		"log4j.appender.E.layout=org.apache.log4j.PatternLayout\nlog4j.appender.E.layout.ConversionPattern=[%d] %p %m (%c)%n\n"
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return exec.Command("java", append([]string{"-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto",
-		"-Dlog4j.configuration=file:" + file, "-cp", real.Jars(t, release) + "/*", classes[args[0]]}, args[1:]...)...)
-}
-
 func sessions(t *testing.T) []string {
 	files, err := filepath.Glob("testdata/*.golden")
 	if err != nil || len(files) == 0 {
@@ -267,27 +205,6 @@ func sessions(t *testing.T) []string {
 func kafkaPlace(t *testing.T) place {
 	zk := real.ZooKeeper(t)
 	return place{real.Kafka(t, "3.9.1", 1, zk).Addr, zk, ""}
-}
-
-func TestRecord(t *testing.T) {
-	if os.Getenv("BARNABAS_RECORD") == "" {
-		t.Skip("BARNABAS_RECORD is not set")
-	}
-	for _, file := range sessions(t) {
-		if only := os.Getenv("BARNABAS_RECORD"); only != "all" && !strings.Contains(file, only) {
-			continue
-		}
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			p := kafkaPlace(t)
-			p.dir = t.TempDir()
-			steps := readSession(t, file)
-			for i, s := range steps {
-				makeFiles(t, p.dir, s.comments)
-				steps[i] = p.run(t, s, theirs(t, s.args(p.broker, p.zookeeper, p.dir)))
-			}
-			writeSession(t, file, steps)
-		})
-	}
 }
 
 func TestCommandsAnswerAsKafkasScripts(t *testing.T) {
