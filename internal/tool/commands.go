@@ -19,6 +19,7 @@ var Commands = sync.OnceValue(func() []*Command {
 		producerPerfCommand(),
 		consumerPerfCommand(),
 		zookeeperShellCommand(),
+		dumpLogCommand(),
 		offsetCheckerCommand(),
 	}
 })
