@@ -33,9 +33,10 @@ func latencies(t testing.TB, addr, topic string, size int, every, during time.Du
 	for i := 0; i < len(took); {
 		<-tick.C
 		for now := time.Now(); i < len(took) && now.Sub(start) >= time.Duration(i)*every; i++ {
+			of := &took[i]
 			client.Produce(ctx, &kgo.Record{Value: payload[i%len(payload)]}, func(_ *kgo.Record, err error) {
-				if took[i] = time.Since(now); err != nil {
-					took[i] = -1
+				if *of = time.Since(now); err != nil {
+					*of = -1
 				}
 			})
 		}
