@@ -83,13 +83,16 @@ func (l *Log) Append(req AppendRequest) (AppendInfo, error) {
 	if err != nil {
 		return info, err
 	}
-	return info, l.afterAppend(info)
+	return info, l.afterAppend(info, len(req.Records))
 }
 
 func (l *Log) appendLocked(req AppendRequest, sum summary, m marker) (AppendInfo, error) {
 	info := AppendInfo{MaxTimestamp: sum.maxTs, LogAppendTime: req.LogAppendTime, LogStartOffset: l.start.Load()}
 	if l.state.Load() != loaded {
 		return info, ErrClosed
+	}
+	if l.dir.full.Load() {
+		return info, fmt.Errorf("%w: %s", ErrDiskFull, l.dir.path)
 	}
 	if sum.producer {
 		b := record.Batch(req.Records)
@@ -147,13 +150,16 @@ func (l *Log) AppendFollower(set []byte) (AppendInfo, error) {
 	if err != nil {
 		return info, err
 	}
-	return info, l.afterAppend(info)
+	return info, l.afterAppend(info, len(set))
 }
 
 func (l *Log) appendFollowerLocked(set []byte, sum summary) (AppendInfo, error) {
 	info := AppendInfo{FirstOffset: sum.first, LastOffset: sum.last, MaxTimestamp: sum.maxTs, LogAppendTime: -1, LogStartOffset: l.start.Load()}
 	if l.state.Load() != loaded {
 		return info, ErrClosed
+	}
+	if l.dir.full.Load() {
+		return info, fmt.Errorf("%w: %s", ErrDiskFull, l.dir.path)
 	}
 	if end := l.tail.end.Load(); sum.first < end {
 		return info, fmt.Errorf("%w: the set begins at %d, the log ends at %d", ErrUnexpectedOffset, sum.first, end)
@@ -335,10 +341,11 @@ func (l *Log) applyLocked(b record.Batch, m marker) {
 
 // afterAppend hands the log to the flusher when enough has gathered, and waits
 // for it where flush.messages says so.
-func (l *Log) afterAppend(info AppendInfo) error {
+func (l *Log) afterAppend(info AppendInfo, bytes int) error {
 	if info.Duplicate {
 		return nil
 	}
+	l.dir.wrote(bytes)
 	n := l.unflushed.Add(info.LastOffset - info.FirstOffset + 1)
 	if l.unsyncedAt.Load() == 0 {
 		l.unsyncedAt.CompareAndSwap(0, l.dir.now().UnixMilli())

@@ -24,6 +24,7 @@ func (m *Manager) tick(now time.Time) {
 	}
 	for _, d := range m.dirs {
 		if d.online() {
+			d.checkSpace()
 			d.removeDue(now)
 			m.nudge(d, now)
 		}

@@ -15,6 +15,8 @@ var (
 	// ErrOffline: the log directory failed (a write that could not be taken
 	// back, or a sync) and serves no more until the broker starts again.
 	ErrOffline = errors.New("log directory is offline")
+	// ErrDiskFull: the disk of the log directory is almost full.
+	ErrDiskFull = errors.New("the disk is full")
 	// ErrOffsetOutOfRange: the offset lies below the start or beyond the end.
 	ErrOffsetOutOfRange = errors.New("offset out of range")
 	// ErrUnexpectedOffset: a follower's append does not continue the log.
@@ -72,7 +74,7 @@ func Code(err error) wire.Code {
 		return wire.None
 	case errors.Is(err, ErrClosed), errors.Is(err, ErrNotFound):
 		return wire.NotLeaderOrFollower
-	case errors.Is(err, ErrOffline), errors.Is(err, ErrNoDir):
+	case errors.Is(err, ErrOffline), errors.Is(err, ErrNoDir), errors.Is(err, ErrDiskFull):
 		return wire.KafkaStorageError
 	case errors.Is(err, ErrOffsetOutOfRange):
 		return wire.OffsetOutOfRange

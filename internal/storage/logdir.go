@@ -29,8 +29,11 @@ type logDir struct {
 	sameBoot bool // the machine has not restarted since
 	logs     func() []*Log
 
-	failure atomic.Pointer[error]
-	bulk    atomic.Bool   // one SyncAll comes instead of single syncs
+	failure    atomic.Pointer[error]
+	bulk       atomic.Bool  // one SyncAll comes instead of single syncs
+	full       atomic.Bool  // see checkSpace
+	sinceCheck atomic.Int64 // bytes appended since then
+
 	touched atomic.Bool   // some log has something to be written soon
 	wake    chan struct{} // holds at most one token: there is work in mu
 

@@ -208,6 +208,9 @@ func (m *Mem) Rename(from, to string) error {
 	return nil
 }
 
+// Free implements FS.
+func (m *Mem) Free(string) (free, total int64, err error) { return 0, 0, errors.ErrUnsupported }
+
 // SetModTime implements FS.
 func (m *Mem) SetModTime(name string, t time.Time) error {
 	m.mu.Lock()

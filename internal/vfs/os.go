@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // OS is the host's file system.
@@ -26,6 +28,14 @@ func (osFS) SetModTime(name string, t time.Time) error    { return os.Chtimes(na
 func (osFS) Stat(name string) (fs.FileInfo, error)        { return os.Stat(name) }
 func (osFS) ReadDir(name string) ([]fs.DirEntry, error)   { return os.ReadDir(name) }
 func (osFS) Lock(name string) (io.Closer, error)          { return lockFile(name) }
+
+func (osFS) Free(dir string) (free, total int64, err error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	return int64(st.Bavail) * int64(st.Bsize), int64(st.Blocks) * int64(st.Bsize), nil
+}
 
 func (osFS) SyncAll(dir string) error { return syncAll(dir) }
 

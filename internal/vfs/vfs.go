@@ -40,6 +40,10 @@ type FS interface {
 	// holds the folder: cheaper than many single syncs. It is
 	// errors.ErrUnsupported where there is no such call.
 	SyncAll(dir string) error
+	// Free returns the bytes that may still be written to the file system which
+	// holds the folder, and how many it has in all; errors.ErrUnsupported where
+	// that can't be known.
+	Free(dir string) (free, total int64, err error)
 	// Lock makes the file if need be and takes an exclusive lock on it, one that
 	// java.nio.channels.FileLock (Kafka's .lock) respects. It does not wait: the
 	// error is ErrLocked when the lock is held, also by this process. Close gives

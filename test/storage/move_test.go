@@ -26,7 +26,7 @@ func takeTurns(t *testing.T, turns []string, killed bool) {
 	for i, who := range turns {
 		w.start(who)
 		if i == 0 {
-			w.createAll()
+			w.createAll(who)
 		}
 		continues(t, who, served, w.everything())
 		w.fill(i)

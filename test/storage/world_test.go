@@ -27,6 +27,7 @@ type world struct {
 	// of the broker that runs
 	process *real.Process
 	addr    string
+	topics  []string
 }
 
 func newWorld(t *testing.T) *world {
@@ -36,8 +37,9 @@ func newWorld(t *testing.T) *world {
 // start runs a broker on the folder: "barnabas", "2.8.2" or "3.9.1".
 func (w *world) start(kind string, properties ...string) {
 	w.t.Helper()
+	// A log.segment.delete.delay.ms of 0 hangs the stop of Kafka 2.8 (LogManager.deleteLogs).
 	properties = append([]string{"log.dirs=" + w.dir, "zookeeper.session.timeout.ms=3000", "offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1",
-		"log.cleaner.backoff.ms=300", "log.cleaner.dedupe.buffer.size=2097152", "log.flush.offset.checkpoint.interval.ms=500", "log.segment.delete.delay.ms=0",
+		"log.cleaner.backoff.ms=300", "log.cleaner.dedupe.buffer.size=2097152", "log.flush.offset.checkpoint.interval.ms=500", "log.segment.delete.delay.ms=100",
 		"log.retention.check.interval.ms=500"}, properties...)
 	if kind == "barnabas" {
 		b := real.Barnabas(w.t, 1, append([]string{"zookeeper.connect=" + w.zk.Addr, "inter.broker.protocol.version=2.8",
@@ -159,6 +161,21 @@ func (w *world) fill(round int) {
 			w.produce(c, batch...)
 		}
 	}
+	for _, topic := range w.topics {
+		for i, codec := range codecs {
+			if !strings.HasPrefix(topic, "old") || i == 4 { // old formats have no zstd
+				continue
+			}
+			c := w.client(kgo.ProducerBatchCompression(codec), kgo.DefaultProduceTopic(topic), kgo.DisableIdempotentWrite())
+			for j := range 3 {
+				var batch []*kgo.Record
+				for k := range 4 {
+					batch = append(batch, &kgo.Record{Key: fmt.Appendf(nil, "key%d", k), Value: fmt.Appendf(nil, "%d-%d-%d-%d", round, i, j, k)})
+				}
+				w.produce(c, batch...)
+			}
+		}
+	}
 	txn := w.client(kgo.TransactionalID("txn"), kgo.DefaultProduceTopic("transactions"))
 	for j := range 4 {
 		if err := txn.BeginTransaction(); err != nil {
@@ -194,9 +211,14 @@ func (w *world) deleteRecords(topic string, to int64) {
 	}
 }
 
-var topics = []string{"codecs", "transactions", "deleted", "compacted"}
-
-func (w *world) createAll() {
+// createAll makes the topics; Kafka 2.8 can also keep old message formats.
+func (w *world) createAll(kind string) {
+	w.topics = []string{"codecs", "transactions", "deleted", "compacted"}
+	if kind == "2.8.2" {
+		w.create("old0", "message.format.version", "0.9.0", "segment.bytes", "1000", "index.interval.bytes", "200")
+		w.create("old1", "message.format.version", "0.10.2", "segment.bytes", "1000", "index.interval.bytes", "200")
+		w.topics = append(w.topics, "old0", "old1")
+	}
 	w.create("codecs", "segment.bytes", "4000", "index.interval.bytes", "300")
 	w.create("transactions", "segment.bytes", "1000")
 	w.create("deleted", "segment.bytes", "300")
@@ -206,7 +228,7 @@ func (w *world) createAll() {
 // everything is what each topic serves, also read_uncommitted.
 func (w *world) everything() map[string][]string {
 	all := map[string][]string{}
-	for _, topic := range topics {
+	for _, topic := range w.topics {
 		all[topic] = w.kcat(topic, "-X", "isolation.level=read_committed")
 		all[topic+" uncommitted"] = w.kcat(topic, "-X", "isolation.level=read_uncommitted")
 	}
