@@ -8,7 +8,6 @@ type MultiHeader struct {
 	Err  Error // -1 in requests and in the last header
 }
 
-
 func (r *MultiHeader) Encode(e *Encoder) {
 	e.Int(int32(r.Op))
 	e.Bool(r.Done)
