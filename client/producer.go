@@ -28,6 +28,8 @@ type Producer struct {
 		sent, failed, dropped, waited, late atomic.Int64
 	}
 
+	finished func(*kgo.Record, error) // finish, made a value once
+
 	life context.Context // ends when Close gives up
 	end  context.CancelFunc
 
@@ -65,6 +67,10 @@ func NewProducer(opts ...ProducerOption) (*Producer, error) {
 		return nil, fmt.Errorf("%w: %w", ErrOption, err)
 	}
 	p := &Producer{config: c, kafka: kafka, room: &room{maxRecords: c.queueRecords, maxBytes: c.queueBytes}, topics: newNewTopics(kafka)}
+	p.finished = p.finish
+	if c.batchTime > 0 {
+		p.room.full = p.dispatch // a full queue is no time to wait for more
+	}
 	p.life, p.end = context.WithCancel(context.Background())
 	if b, ok := c.partitioner.(builtin); ok {
 		_, p.scala = b.native.(scalaPartitioner)
@@ -144,8 +150,12 @@ type sending struct {
 
 func sendingOf(k *kgo.Record) *sending { return k.Context.(*sending) }
 
+// sendings holds what queued records need on their way, for the next ones.
+var sendings = sync.Pool{New: func() any { return new(sending) }}
+
 func (p *Producer) prepare(ctx context.Context, r *Record) (*sending, error) {
-	s := &sending{Context: ctx, record: r}
+	s := sendings.Get().(*sending)
+	s.Context, s.record = ctx, r
 	s.kafka.Context = s
 	s.kafka.Topic = r.Topic
 	s.kafka.Timestamp = r.Timestamp
@@ -287,7 +297,11 @@ func (p *Producer) SendAsync(ctx context.Context, r *Record, done func(Result)) 
 		p.room.leave(s.size)
 		return ErrClosed
 	}
-	p.topics.whenReady(p.life, r.Topic, func() { p.kafka.Produce(ctx, &s.kafka, p.finish) })
+	if p.topics.isReady(r.Topic) {
+		p.kafka.Produce(ctx, &s.kafka, p.finished)
+	} else {
+		p.topics.whenReady(p.life, r.Topic, func() { p.kafka.Produce(ctx, &s.kafka, p.finished) })
+	}
 	if n := int64(p.config.batchRecords); n > 0 && p.config.batchTime > 0 && p.unsent.Add(1) >= n {
 		p.unsent.Store(0)
 		p.dispatch()
@@ -323,6 +337,8 @@ func (p *Producer) finish(k *kgo.Record, err error) {
 	default:
 		p.config.logger.Error("a record was not sent", "topic", r.Record.Topic, "err", r.Err)
 	}
+	*s = sending{} // its promise is the last that the client below does with a record
+	sendings.Put(s)
 }
 
 // Flush sends what is queued and returns when each record came back, or with

@@ -17,11 +17,15 @@ var ErrQueueFull = errors.New("client: the producer's queue is full")
 var ErrClosed = errors.New("client: closed")
 
 // room counts what an asynchronous producer holds. Who finds no room waits in
-// line: the first to come is the first to enter.
+// line: the first to come is the first to enter. Acknowledgements come in
+// bursts, so the line is let in once a sixteenth of the room is free, or after
+// a tick if any is: a sender then runs for a while instead of waking for each
+// record.
 //
 // Lock: mu, over everything, held for a few instructions.
 type room struct {
 	maxRecords, maxBytes int
+	full                 func() // told when somebody has to wait; may be nil
 
 	mu struct {
 		sync.Mutex
@@ -29,6 +33,9 @@ type room struct {
 		line           list.List // of *waiter
 	}
 }
+
+// tick is how long a place may stay free while somebody waits.
+const tick = time.Millisecond
 
 type waiter struct {
 	bytes int
@@ -57,6 +64,9 @@ func (q *room) enter(ctx context.Context, bytes int, limit time.Duration) (waite
 	w := &waiter{bytes, make(chan struct{})}
 	place := q.mu.line.PushBack(w)
 	q.mu.Unlock()
+	if q.full != nil {
+		q.full()
+	}
 
 	var late <-chan time.Time
 	if limit > 0 {
@@ -64,13 +74,21 @@ func (q *room) enter(ctx context.Context, bytes int, limit time.Duration) (waite
 		defer timer.Stop()
 		late = timer.C
 	}
-	select {
-	case <-w.enter:
-		return true, nil
-	case <-late:
-		err = ErrQueueFull
-	case <-ctx.Done():
-		err = ctx.Err()
+	look := time.NewTicker(tick)
+	defer look.Stop()
+	for err == nil {
+		select {
+		case <-w.enter:
+			return true, nil
+		case <-look.C:
+			q.mu.Lock()
+			q.admitLocked()
+			q.mu.Unlock()
+		case <-late:
+			err = ErrQueueFull
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,7 +107,7 @@ func (q *room) leave(bytes int) {
 	q.mu.Lock()
 	q.mu.records--
 	q.mu.bytes -= bytes
-	if q.mu.line.Len() > 0 {
+	if q.mu.line.Len() > 0 && q.maxRecords-q.mu.records > q.maxRecords/16 && q.maxBytes-q.mu.bytes > q.maxBytes/16 {
 		q.admitLocked()
 	}
 	q.mu.Unlock()

@@ -41,16 +41,14 @@ func newNewTopics(kafka *kgo.Client) *newTopics {
 	return n
 }
 
+func (n *newTopics) isReady(topic string) bool { return (*n.ready.Load())[topic] }
+
 // whenReady calls hand at once if the topic is there, and otherwise, from
 // another goroutine, as soon as it is, or has been waited for long enough.
 func (n *newTopics) whenReady(ctx context.Context, topic string, hand func()) {
-	if (*n.ready.Load())[topic] {
-		hand()
-		return
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if (*n.ready.Load())[topic] {
+	if n.isReady(topic) {
 		hand()
 		return
 	}
@@ -90,7 +88,7 @@ func (n *newTopics) addLocked(topic string) {
 
 // wait is whenReady for a caller that waits.
 func (n *newTopics) wait(ctx context.Context, topic string) {
-	if (*n.ready.Load())[topic] || !n.exists(ctx, topic) {
+	if n.isReady(topic) || !n.exists(ctx, topic) {
 		return
 	}
 	n.mu.Lock()
