@@ -86,7 +86,8 @@ func resolveVersion(s string) string {
 func ParseIBP(s string) (IBP, error) {
 	name := resolveVersion(trim(s))
 	if name == "" {
-		return 0, fmt.Errorf("Version %s is not a valid version", s) //nolint:staticcheck // Kafka's words
+		//lint:ignore ST1005 Kafka's words
+		return 0, fmt.Errorf("Version %s is not a valid version", s)
 	}
 	v := slices.Index(allVersions, name) - oldestIBP
 	if v < 0 || v > int(LatestIBP) {

@@ -68,7 +68,6 @@ func TestFetchWaits(t *testing.T) {
 		}
 		long := fetchRequest(11, topic, id, 0, 0)
 		long.MaxWaitMillis = 30000
-		began = time.Now()
 		request := c.Write(long)
 		if got := produce(t, producer, 9, topic, batch(t, 1, record.BatchOptions{})); got.ErrorCode != 0 {
 			t.Fatalf("produce: error %d", got.ErrorCode)
