@@ -20,6 +20,7 @@ var Commands = sync.OnceValue(func() []*Command {
 		consumerPerfCommand(),
 		zookeeperShellCommand(),
 		dumpLogCommand(),
+		checkLogCommand(),
 		offsetCheckerCommand(),
 	}
 })
