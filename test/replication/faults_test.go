@@ -57,6 +57,7 @@ func TestRandomFaultsLoseNothing(t *testing.T) {
 	createTopic(t, a, "t", partitions, []int32{1, 2, 3}, atLeastTwo)
 	untilInSync(t, a, "t", partitions, 3)
 	l := startLoad(t, "t", partitions, seeds)
+	l.doubles = true
 	for range rounds {
 		l.more(random.IntN(300))
 		var did []string
