@@ -146,6 +146,9 @@ type sending struct {
 	hash   int32 // of the key, for ScalaHash
 	size   int
 	done   func(Result)
+	// reuse: nothing holds on to it after its promise. While the client below
+	// does not know a topic, a goroutine of it looks at the record's context.
+	reuse bool
 }
 
 func sendingOf(k *kgo.Record) *sending { return k.Context.(*sending) }
@@ -297,7 +300,8 @@ func (p *Producer) SendAsync(ctx context.Context, r *Record, done func(Result)) 
 		p.room.leave(s.size)
 		return ErrClosed
 	}
-	if p.topics.isReady(r.Topic) {
+	if ready, proven := p.topics.isReady(r.Topic); ready {
+		s.reuse = proven
 		p.kafka.Produce(ctx, &s.kafka, p.finished)
 	} else {
 		p.topics.whenReady(p.life, r.Topic, func() { p.kafka.Produce(ctx, &s.kafka, p.finished) })
@@ -337,8 +341,15 @@ func (p *Producer) finish(k *kgo.Record, err error) {
 	default:
 		p.config.logger.Error("a record was not sent", "topic", r.Record.Topic, "err", r.Err)
 	}
-	*s = sending{} // its promise is the last that the client below does with a record
-	sendings.Put(s)
+	if err != nil {
+		return
+	}
+	if s.reuse {
+		*s = sending{}
+		sendings.Put(s)
+	} else {
+		p.topics.prove(r.Record.Topic)
+	}
 }
 
 // Flush sends what is queued and returns when each record came back, or with

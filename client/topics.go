@@ -23,7 +23,10 @@ const topicWait = 10 * time.Second
 // they stay in order.
 type newTopics struct {
 	kafka *kgo.Client
-	ready atomic.Pointer[map[string]bool] // replaced, never changed
+	// ready holds the topics that are there, and whether a record was
+	// acknowledged: then the client below knows the topic too. It is replaced,
+	// never changed.
+	ready atomic.Pointer[map[string]bool]
 
 	mu struct {
 		sync.Mutex
@@ -41,14 +44,26 @@ func newNewTopics(kafka *kgo.Client) *newTopics {
 	return n
 }
 
-func (n *newTopics) isReady(topic string) bool { return (*n.ready.Load())[topic] }
+func (n *newTopics) isReady(topic string) (ready, proven bool) {
+	proven, ready = (*n.ready.Load())[topic]
+	return ready, proven
+}
+
+// prove notes that a record was acknowledged.
+func (n *newTopics) prove(topic string) {
+	if _, proven := n.isReady(topic); !proven {
+		n.mu.Lock()
+		n.addLocked(topic, true)
+		n.mu.Unlock()
+	}
+}
 
 // whenReady calls hand at once if the topic is there, and otherwise, from
 // another goroutine, as soon as it is, or has been waited for long enough.
 func (n *newTopics) whenReady(ctx context.Context, topic string, hand func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.isReady(topic) {
+	if ready, _ := n.isReady(topic); ready {
 		hand()
 		return
 	}
@@ -71,29 +86,29 @@ func (n *newTopics) await(ctx context.Context, topic string) {
 	}
 	delete(n.mu.waiting, topic)
 	if there {
-		n.addLocked(topic)
+		n.addLocked(topic, false)
 	}
 	if len(n.mu.waiting) == 0 {
 		close(n.mu.idle)
 	}
 }
 
-func (n *newTopics) addLocked(topic string) {
-	ready := map[string]bool{topic: true}
-	for t := range *n.ready.Load() {
-		ready[t] = true
+func (n *newTopics) addLocked(topic string, proven bool) {
+	ready := map[string]bool{topic: proven}
+	for t, p := range *n.ready.Load() {
+		ready[t] = ready[t] || p
 	}
 	n.ready.Store(&ready)
 }
 
 // wait is whenReady for a caller that waits.
 func (n *newTopics) wait(ctx context.Context, topic string) {
-	if n.isReady(topic) || !n.exists(ctx, topic) {
+	if ready, _ := n.isReady(topic); ready || !n.exists(ctx, topic) {
 		return
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.addLocked(topic)
+	n.addLocked(topic, false)
 }
 
 // drained returns when nothing is held back, or with ctx's error.
