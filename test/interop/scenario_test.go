@@ -107,7 +107,7 @@ func TestScenarioGivesTheGoldenTree(t *testing.T) {
 	})
 	t.Run("zookeeper-3.8", func(t *testing.T) {
 		addr := real.ZooKeeper(t)
-		broker := real.Barnabas(t, 1, "inter.broker.protocol.version=2.8", "zookeeper.connect="+addr)
+		broker := real.Barnabas(t, 1, "inter.broker.protocol.version=2.8", "zookeeper.connect="+addr, "offsets.topic.replication.factor=1")
 		runScenario(t, connect(t, addr), broker.Addr, "znodes-one-broker", append(scenario(true), lastSteps(t)...))
 	})
 }
