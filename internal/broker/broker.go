@@ -127,7 +127,7 @@ func (b *Broker) fail(err error) {
 func (b *Broker) Stop() error {
 	b.controlledShutdown()
 	err := b.closeAll(true)
-	b.log.Info("stopped", "after", time.Since(b.started).Round(time.Millisecond))
+	b.log.Info("stopped", "uptime", time.Since(b.started).Round(time.Millisecond))
 	return err
 }
 
