@@ -128,8 +128,24 @@ func (m *Machine) alterPartition(call uint64, req *kmsg.AlterPartitionRequest) {
 			m.tellAll(changed...)
 			m.flush()
 		}
+		if req.Version == 0 {
+			askAgain(resp, alterations)
+		}
 		m.reply(call, resp)
 	})
+}
+
+// askAgain makes an error of a partition that says "later" one of the whole
+// answer. A leader of 2.7 or 2.8 (the only ones that send v0) trips over such
+// an error of a partition and never changes that ISR again; after one of the
+// whole it sends everything once more, and what was done by then is confirmed.
+func askAgain(resp *kmsg.AlterPartitionResponse, alterations []*alteration) {
+	for _, a := range alterations {
+		if a.code == wire.OperationNotAttempted || a.code == wire.NotController {
+			resp.ErrorCode, resp.Topics = int16(a.code), nil
+			return
+		}
+	}
 }
 
 // alterNeeded is the code of an alteration that passed the checks and is to be

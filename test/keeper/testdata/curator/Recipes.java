@@ -204,7 +204,7 @@ public class Recipes {
             && tree.getCurrentData("/cached/m/k") != null && new String(tree.getCurrentData("/cached/n").getData()).equals("3")
             && cache.get("/cached/m/k").isPresent() && cache.get("/cached/n").map(d -> new String(d.getData()).equals("3")).orElse(false));
         b.delete().deletingChildrenIfNeeded().forPath("/cached/m");
-        until("the caches forget", () -> children.getCurrentData().size() == 1 && tree.getCurrentData("/cached/m/k") == null && !cache.get("/cached/m/k").isPresent());
+        until("the caches forget", () -> children.getCurrentData().size() == 1 && tree.getCurrentData("/cached/m/k") == null && !cache.get("/cached/m/k").isPresent() && !cache.get("/cached/m").isPresent());
         say("caches", children.getCurrentData().get(0).getPath(), cache.size());
         children.close();
         tree.close();
