@@ -264,6 +264,13 @@ func (p *Partition) become(v *View) error {
 // changed wakes all waits after a change of role. It is called without p.role.
 func (p *Partition) changed() {
 	if v := p.view.Load(); v.Role == Leader {
+		// Where only what is on the disk counts as replicated, no append of this
+		// run will sync what an earlier one left in the page cache.
+		if p.log.CommitEnd() < p.log.EndOffset() {
+			if err := p.log.Flush(); err != nil {
+				p.m.o.Logger.Error("cannot sync a log that is led from now on", "partition", p.TopicPartition.String(), "err", err)
+			}
+		}
 		p.advance(-1, p.log.CommitEnd(), 0)
 	}
 	p.endAcks()
