@@ -2,8 +2,8 @@ package api
 
 import (
 	"context"
-	"unicode/utf16"
 
+	"barnabas/internal/coordinator"
 	"barnabas/internal/wire"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -96,7 +96,7 @@ func (b *Broker) findCoordinator(q *Request, kind int8, key string) (a coordinat
 	if topic == nil {
 		return noCoordinator(wire.CoordinatorNotAvailable, ""), true
 	}
-	p := topic.Partition(int32(coordinatorHash(key) % uint32(len(topic.Partitions))))
+	p := topic.Partition(coordinator.PartitionOf(key, len(topic.Partitions)))
 	if p == nil || p.Leader < 0 {
 		return noCoordinator(wire.CoordinatorNotAvailable, ""), false
 	}
@@ -105,22 +105,6 @@ func (b *Broker) findCoordinator(q *Request, kind int8, key string) (a coordinat
 		return noCoordinator(wire.CoordinatorNotAvailable, ""), false
 	}
 	return coordinatorAnswer{id: p.Leader, host: e.Host, port: e.Port}, false
-}
-
-// coordinatorHash is Java's String.hashCode, over UTF-16 units, made positive
-// as Kafka's Utils.abs does (the smallest number becomes 0).
-func coordinatorHash(key string) uint32 {
-	var h int32
-	for _, u := range utf16.Encode([]rune(key)) {
-		h = 31*h + int32(u)
-	}
-	switch {
-	case h == -1<<31:
-		return 0
-	case h < 0:
-		return uint32(-h)
-	}
-	return uint32(h)
 }
 
 func replyCoordinators(q *Request, keys []string, answers []coordinatorAnswer) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"barnabas/internal/config"
+	"barnabas/internal/coordinator"
 	"barnabas/internal/wire"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -42,7 +43,7 @@ func TestAssignments(t *testing.T) {
 // The hashes are those of Java's String.hashCode, made positive by Utils.abs.
 func TestCoordinatorHash(t *testing.T) {
 	for key, want := range map[string]uint32{"": 0, "a": 97, "gr5": 102570, "polygenelubricants": 0, "my-group": 1906497762, "é😀": 1996812} {
-		if got := coordinatorHash(key); got != want {
+		if got := uint32(coordinator.PartitionOf(key, math.MaxInt32)); got != want {
 			t.Errorf("%q: %d, want %d", key, got, want)
 		}
 	}
