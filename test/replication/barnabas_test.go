@@ -1,16 +1,14 @@
 package replication
 
 import (
-	"bytes"
-	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
+	"barnabas/test/load"
 	"barnabas/test/real"
 )
+
+func TestMain(m *testing.M) { real.Main(m) }
 
 // three starts a ZooKeeper and three Barnabas brokers on it.
 func three(t *testing.T, properties ...string) (brokers []*real.BarnabasBroker, seeds []string, zk string) {
@@ -23,32 +21,32 @@ func three(t *testing.T, properties ...string) (brokers []*real.BarnabasBroker, 
 	return brokers, seeds, zk
 }
 
-var atLeastTwo = map[string]*string{"min.insync.replicas": text("2")}
+var atLeastTwo = map[string]*string{"min.insync.replicas": load.Text("2")}
 
 func TestNothingAcknowledgedIsLostWhenLeadersAreKilled(t *testing.T) {
 	ibps := []string{"3.9", "2.4"}
-	if soak() {
+	if load.Soak() {
 		ibps = append(ibps, "2.8", "2.7-IV0")
 	}
 	for _, ibp := range ibps {
 		t.Run("ibp-"+ibp, func(t *testing.T) {
 			brokers, seeds, _ := three(t, "inter.broker.protocol.version="+ibp)
-			a := admin(t, seeds)
+			a := load.NewAdmin(t, seeds)
 			const partitions = 4
-			createTopic(t, a, "t", partitions, []int32{1, 2, 3}, atLeastTwo)
-			untilInSync(t, a, "t", partitions, 3)
-			l := startLoad(t, "t", partitions, seeds)
-			l.more(1000)
+			load.CreateTopic(t, a, "t", partitions, []int32{1, 2, 3}, atLeastTwo)
+			load.UntilInSync(t, a, "t", partitions, 3)
+			l := load.Start(t, "t", partitions, seeds)
+			l.More(1000)
 			for _, victim := range []int{0, 1, 2} {
-				l.longestGap()
+				l.LongestGap()
 				brokers[victim].Kill()
-				l.more(2000)
-				t.Logf("broker %d killed: longest gap %v", victim+1, l.longestGap().Round(time.Millisecond))
+				l.More(2000)
+				t.Logf("broker %d killed: longest gap %v", victim+1, l.LongestGap().Round(time.Millisecond))
 				brokers[victim].Restart(t)
-				untilInSync(t, a, "t", partitions, 3)
-				l.more(500)
+				load.UntilInSync(t, a, "t", partitions, 3)
+				l.More(500)
 			}
-			l.finish()
+			l.Finish()
 			untilEqual(t, brokers, "t", partitions)
 		})
 	}
@@ -61,49 +59,7 @@ func untilEqual(t *testing.T, brokers []*real.BarnabasBroker, topic string, part
 	for _, b := range brokers {
 		dirs = append(dirs, b.Dir)
 	}
-	untilEqualDirs(t, dirs, topic, partitions)
-}
-
-func untilEqualDirs(t *testing.T, dirs []string, topic string, partitions int) {
-	t.Helper()
-	var differs string
-	defer func() {
-		if t.Failed() {
-			t.Log(differs)
-		}
-	}()
-	real.Until(t, 30*time.Second, "equal logs on all brokers", func() bool {
-		for p := range partitions {
-			folder := fmt.Sprintf("%s-%d", topic, p)
-			first := records(t, filepath.Join(dirs[0], folder))
-			for _, dir := range dirs[1:] {
-				if other := records(t, filepath.Join(dir, folder)); !bytes.Equal(first, other) {
-					differs = fmt.Sprintf("%s: %d bytes in %s, %d in %s", folder, len(first), dirs[0], len(other), dir)
-					return false
-				}
-			}
-		}
-		return true
-	})
-}
-
-// records returns the bytes of all segments of a partition.
-func records(t *testing.T, folder string) []byte {
-	t.Helper()
-	names, err := filepath.Glob(filepath.Join(folder, "*.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(names)
-	var all []byte
-	for _, name := range names {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, b...)
-	}
-	return all
+	load.UntilEqual(t, dirs, topic, partitions)
 }
 
 // longestStopGap is how long producers may wait when a broker is asked to stop.
@@ -112,29 +68,29 @@ const longestStopGap = 2 * time.Second
 
 func TestStoppedBrokerHandsItsLeadershipsOver(t *testing.T) {
 	brokers, seeds, _ := three(t)
-	a := admin(t, seeds)
+	a := load.NewAdmin(t, seeds)
 	const partitions = 6
-	createTopic(t, a, "t", partitions, []int32{1, 2, 3}, atLeastTwo)
-	untilInSync(t, a, "t", partitions, 3)
-	l := startLoad(t, "t", partitions, seeds)
-	l.more(1000)
+	load.CreateTopic(t, a, "t", partitions, []int32{1, 2, 3}, atLeastTwo)
+	load.UntilInSync(t, a, "t", partitions, 3)
+	l := load.Start(t, "t", partitions, seeds)
+	l.More(1000)
 	for _, stopped := range []int{0, 1, 2} {
-		l.longestGap()
+		l.LongestGap()
 		began := time.Now()
 		if code := brokers[stopped].Stop(); code != 0 {
 			t.Errorf("broker %d ended with code %d", stopped+1, code)
 		}
 		took := time.Since(began)
-		l.more(1000)
-		gap := l.longestGap()
+		l.More(1000)
+		gap := l.LongestGap()
 		t.Logf("broker %d stopped in %v: longest gap %v", stopped+1, took.Round(time.Millisecond), gap.Round(time.Millisecond))
 		if gap > longestStopGap {
 			t.Errorf("nothing was acknowledged for %v", gap)
 		}
 		brokers[stopped].Restart(t)
-		untilInSync(t, a, "t", partitions, 3)
-		l.more(300)
+		load.UntilInSync(t, a, "t", partitions, 3)
+		l.More(300)
 	}
-	l.finish()
+	l.Finish()
 	untilEqual(t, brokers, "t", partitions)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"barnabas/test/load"
 	"barnabas/test/real"
 )
 
@@ -74,7 +75,7 @@ func common(ibp string) []string {
 
 func TestMixedClusterLosesNothing(t *testing.T) {
 	cases := []struct{ version, ibp string }{{"3.9.1", "3.9"}, {"2.8.2", "2.8"}}
-	if soak() {
+	if load.Soak() {
 		cases = append(cases, []struct{ version, ibp string }{{"3.9.1", "2.8"}, {"2.8.2", "2.7-IV0"}, {"2.8.2", "2.4"}}...)
 	}
 	for _, c := range cases {
@@ -98,32 +99,32 @@ func TestMixedClusterLosesNothing(t *testing.T) {
 					start(id)
 					seeds, dirs = append(seeds, members[id].address()), append(dirs, members[id].folder())
 				}
-				a := admin(t, seeds)
+				a := load.NewAdmin(t, seeds)
 				const partitions = 3
-				createTopic(t, a, "t", partitions, []int32{1, 2, 3}, atLeastTwo)
-				untilInSync(t, a, "t", partitions, 3)
-				l := startLoad(t, "t", partitions, seeds)
-				l.more(1000)
+				load.CreateTopic(t, a, "t", partitions, []int32{1, 2, 3}, atLeastTwo)
+				load.UntilInSync(t, a, "t", partitions, 3)
+				l := load.Start(t, "t", partitions, seeds)
+				l.More(1000)
 				for _, victim := range order { // the controller first
-					l.longestGap()
+					l.LongestGap()
 					members[victim].kill()
-					l.more(2000)
-					t.Logf("broker %d killed: longest gap %v", victim, l.longestGap().Round(time.Millisecond))
+					l.More(2000)
+					t.Logf("broker %d killed: longest gap %v", victim, l.LongestGap().Round(time.Millisecond))
 					members[victim].restart()
-					untilInSync(t, a, "t", partitions, 3)
-					l.more(500)
+					load.UntilInSync(t, a, "t", partitions, 3)
+					l.More(500)
 				}
 				for _, id := range order {
-					l.longestGap()
+					l.LongestGap()
 					members[id].stop()
-					l.more(500)
-					t.Logf("broker %d stopped: longest gap %v", id, l.longestGap().Round(time.Millisecond))
+					l.More(500)
+					t.Logf("broker %d stopped: longest gap %v", id, l.LongestGap().Round(time.Millisecond))
 					members[id].restart()
-					untilInSync(t, a, "t", partitions, 3)
-					l.more(100)
+					load.UntilInSync(t, a, "t", partitions, 3)
+					l.More(100)
 				}
-				l.finish()
-				untilEqualDirs(t, dirs, "t", partitions)
+				l.Finish()
+				load.UntilEqual(t, dirs, "t", partitions)
 			})
 		}
 	}

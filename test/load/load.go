@@ -1,0 +1,118 @@
+package load
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"barnabas/test/real"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Soak tells whether the long runs were asked for.
+func Soak() bool { return os.Getenv("BARNABAS_SOAK") != "" }
+
+// Load sends numbered records with acks=all and remembers each that was
+// acknowledged.
+type Load struct {
+	t          *testing.T
+	seeds      []string
+	topic      string
+	partitions int
+	stop       context.CancelFunc
+	done       sync.WaitGroup
+
+	mu     sync.Mutex
+	acked  map[int32]map[int64]int // partition, offset: number
+	failed []error
+	count  int
+	// Doubles allows records to be there twice: a broker that was stopped
+	// cleanly knows the last batch of each producer only (Kafka's snapshot holds
+	// no more), and refuses the repetition of an earlier one, upon which the
+	// client begins anew under another producer id.
+	Doubles bool
+	last    time.Time // of the last acknowledgement
+	gap     time.Duration
+}
+
+// Start begins to send; the test ends it with Finish.
+func Start(t *testing.T, topic string, partitions int, seeds []string, opts ...kgo.Opt) *Load {
+	t.Helper()
+	l := &Load{t: t, seeds: seeds, topic: topic, partitions: partitions, acked: map[int32]map[int64]int{}, last: time.Now()}
+	client, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.SeedBrokers(seeds...), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.MaxBufferedRecords(500), kgo.ProducerLinger(0), kgo.RecordDeliveryTimeout(3 * time.Minute), kgo.ProduceRequestTimeout(3 * time.Second),
+		kgo.RetryTimeout(3 * time.Minute), kgo.RequestTimeoutOverhead(time.Second), kgo.RecordRetries(1 << 30), kgo.UnknownTopicRetries(-1), kgo.MetadataMinAge(50 * time.Millisecond),
+	}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	l.stop = cancel
+	l.done.Go(func() {
+		defer client.Close()
+		pace := time.NewTicker(time.Millisecond)
+		defer pace.Stop()
+		for n := 0; ctx.Err() == nil; n++ {
+			client.Produce(context.WithoutCancel(ctx), &kgo.Record{Topic: topic, Partition: int32(n % partitions), Value: []byte(strconv.Itoa(n))}, l.answered)
+			if n%3 == 0 {
+				<-pace.C
+			}
+		}
+		flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Minute)
+		defer cancel()
+		if err := client.Flush(flush); err != nil {
+			l.mu.Lock()
+			l.failed = append(l.failed, fmt.Errorf("flush: %w", err))
+			l.mu.Unlock()
+		}
+	})
+	t.Cleanup(func() { cancel(); l.done.Wait() })
+	return l
+}
+
+func (l *Load) answered(r *kgo.Record, err error) {
+	number, _ := strconv.Atoi(string(r.Value))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.failed = append(l.failed, err)
+		return
+	}
+	if l.acked[r.Partition] == nil {
+		l.acked[r.Partition] = map[int64]int{}
+	}
+	l.acked[r.Partition][r.Offset] = number
+	l.count++
+	now := time.Now()
+	l.gap, l.last = max(l.gap, now.Sub(l.last)), now
+}
+
+// Acked returns how many records were acknowledged.
+func (l *Load) Acked() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.count
+}
+
+// More waits until n more records are acknowledged.
+func (l *Load) More(n int) {
+	l.t.Helper()
+	want := l.Acked() + n
+	real.Until(l.t, 2*time.Minute, fmt.Sprintf("%d more acknowledged records", n), func() bool { return l.Acked() >= want })
+}
+
+// LongestGap returns the longest time between two acknowledgements since the
+// last call.
+func (l *Load) LongestGap() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	gap := max(l.gap, time.Since(l.last))
+	l.gap, l.last = 0, time.Now()
+	return gap
+}
