@@ -201,7 +201,7 @@ func TestAnswersEqualKafkas(t *testing.T) {
 		{"metadata", metadataSteps()}, {"topics", topicSteps()}, {"partitions", partitionSteps()}, {"deletion", deletionSteps()},
 		{"describe configs", describeSteps()}, {"alter configs", alterSteps()}, {"incremental configs", incrementalSteps()},
 		{"quotas", quotaSteps()}, {"SCRAM", scramSteps()}, {"coordinators", coordinatorSteps()}, {"old offsets", offsetSteps()},
-		{"log dirs", logDirSteps()}, {"cluster", clusterSteps()},
+		{"log dirs", logDirSteps()}, {"cluster", clusterSteps()}, {"security", securitySteps()},
 	} {
 		t.Run(script.name, func(t *testing.T) {
 			kafka.conn, ours.conn = nil, nil

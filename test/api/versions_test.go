@@ -1,0 +1,51 @@
+package api
+
+import (
+	"testing"
+
+	"barnabas/test/raw"
+	"barnabas/test/real"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// coming are requests whose parts are not built yet.
+var coming = map[int16]bool{
+	17: true, // SaslHandshake
+	34: true, // AlterReplicaLogDirs
+	36: true, // SaslAuthenticate
+}
+
+// User interfaces give up when one request is missing, and clients choose by
+// the versions: so the list is Kafka's, key by key.
+func TestTheAdvertisedRequestsAreKafkas(t *testing.T) {
+	kafka := real.Kafka(t, "3.9.1", 1, real.ZooKeeper(t), "inter.broker.protocol.version=3.9").Addr
+	ours := real.Barnabas(t, 1).Addr
+	for version := range int16(5) {
+		want, got := advertised(t, kafka, version), advertised(t, ours, version)
+		for key, versions := range want {
+			if have, ok := got[key]; have != versions && (ok || !coming[key]) {
+				t.Errorf("v%d: %s: Kafka serves %v, Barnabas %v", version, kmsg.NameForKey(key), versions, have)
+			}
+			delete(got, key)
+		}
+		for key, versions := range got {
+			t.Errorf("v%d: %s: Kafka does not serve it, Barnabas %v", version, kmsg.NameForKey(key), versions)
+		}
+	}
+}
+
+func advertised(t *testing.T, addr string, version int16) map[int16][2]int16 {
+	r := kmsg.NewPtrApiVersionsRequest()
+	r.SetVersion(version)
+	r.ClientSoftwareName, r.ClientSoftwareVersion = "test", "1"
+	answer := raw.Do[*kmsg.ApiVersionsResponse](raw.Dial(t, addr), r)
+	if answer.ErrorCode != 0 {
+		t.Fatalf("%s: %+v", addr, answer)
+	}
+	served := map[int16][2]int16{}
+	for _, k := range answer.ApiKeys {
+		served[k.ApiKey] = [2]int16{k.MinVersion, k.MaxVersion}
+	}
+	return served
+}
