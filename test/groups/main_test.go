@@ -63,7 +63,8 @@ func coordinated(t *testing.T, addr, group string) {
 // partitions.
 func produce(t *testing.T, addr, topic string, from, to int) {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()))
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()),
+		kgo.ProducerBatchCompression(kgo.GzipCompression())) // the one codec that every client has
 	if err != nil {
 		t.Fatal(err)
 	}

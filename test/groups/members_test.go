@@ -13,6 +13,7 @@ import (
 	"barnabas/test/real"
 
 	"github.com/IBM/sarama"
+	segmentio "github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -135,6 +136,31 @@ func saramaMember(t *testing.T, addr, group, topic string) member {
 	return member{output: out.String, leave: leave}
 }
 
+func segmentioMember(t *testing.T, addr, group, topic string) member {
+	r := segmentio.NewReader(segmentio.ReaderConfig{Brokers: []string{addr}, GroupID: group, Topic: topic, StartOffset: segmentio.FirstOffset,
+		SessionTimeout: 6 * time.Second, HeartbeatInterval: 500 * time.Millisecond, CommitInterval: 200 * time.Millisecond,
+		MaxWait: 500 * time.Millisecond, JoinGroupBackoff: 100 * time.Millisecond})
+	out, done := &printed{}, make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		defer close(done)
+		for {
+			m, err := r.ReadMessage(ctx)
+			if err != nil {
+				return
+			}
+			out.add(m.Value)
+		}
+	}()
+	leave := sync.OnceFunc(func() { cancel(); <-done; r.Close() })
+	t.Cleanup(leave)
+	return member{output: out.String, leave: leave}
+}
+
+var kafkaJS = process("kafkajs", func(t *testing.T, addr, group, topic string) *exec.Cmd {
+	return real.Node(t, "testdata/member.js", addr, group, topic)
+})
+
 // TestMembersShareARecordStream has members of one kind join one after another
 // while records come, one leave and one be killed: every record is read, and
 // each time that the group has settled, each partition has one owner.
@@ -142,6 +168,7 @@ func TestMembersShareARecordStream(t *testing.T) {
 	b := real.Barnabas(t, 1, "group.initial.rebalance.delay.ms=100")
 	for name, start := range map[string]startMember{
 		"kcat": kcat, "kafka-python": python("kafka-python"), "confluent-kafka": python("confluent-kafka"), "franz-go": franz, "sarama": saramaMember,
+		"segmentio": segmentioMember, "aiokafka": python("aiokafka"), "kafkajs": kafkaJS,
 		"java-2.8.2": javaMember("2.8.2", "partition.assignment.strategy=org.apache.kafka.clients.consumer.RoundRobinAssignor"),
 		"java-3.9.1": javaMember("3.9.1", "partition.assignment.strategy=org.apache.kafka.clients.consumer.CooperativeStickyAssignor"),
 		"java-4.1.0": javaMember("4.1.0"),

@@ -183,8 +183,19 @@ func Kcat(t testing.TB, args ...string) *exec.Cmd {
 	return exec.Command(need(t, "kcat", "kcat"), args...)
 }
 
+// Node returns a command that runs a script of Node.js with kafkajs.
+func Node(t testing.TB, script string, args ...string) *exec.Cmd {
+	t.Helper()
+	need(t, "Node.js", "node")
+	modules := filepath.Join(Cache(), "node", "node_modules")
+	need(t, "kafkajs", filepath.Join(modules, "kafkajs"))
+	cmd := exec.Command("node", append([]string{script}, args...)...)
+	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
+	return cmd
+}
+
 // Python returns a command that runs a script in the virtual environment with
-// kazoo, kafka-python and confluent-kafka.
+// kazoo, kafka-python, confluent-kafka and aiokafka.
 func Python(t testing.TB, script string, args ...string) *exec.Cmd {
 	t.Helper()
 	need(t, "the Python clients", filepath.Join(Cache(), "python", ".complete"))

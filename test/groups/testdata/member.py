@@ -22,6 +22,22 @@ if library == "kafka-python":
             for r in records:
                 print(r.value.decode(), flush=True)
     c.close()
+elif library == "aiokafka":
+    import asyncio
+
+    from aiokafka import AIOKafkaConsumer
+
+    async def consume():
+        c = AIOKafkaConsumer(topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest",
+                             session_timeout_ms=6000, heartbeat_interval_ms=500, auto_commit_interval_ms=200)
+        await c.start()
+        while running:
+            for records in (await c.getmany(timeout_ms=200)).values():
+                for r in records:
+                    print(r.value.decode(), flush=True)
+        await c.stop()
+
+    asyncio.run(consume())
 else:
     from confluent_kafka import Consumer
 
