@@ -1,0 +1,182 @@
+package changeover
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"barnabas/test/load"
+	"barnabas/test/real"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+)
+
+func TestMain(m *testing.M) { real.Main(m) }
+
+// machine is where a broker runs: the id, the folder and the server.properties
+// stay, the program changes.
+type machine struct {
+	t         *testing.T
+	id        int32
+	addr, dir string
+	file      string // server.properties
+	process   *real.Process
+}
+
+func newMachine(t *testing.T, id int32, zk, ibp string) *machine {
+	t.Helper()
+	home := t.TempDir()
+	m := &machine{t: t, id: id, addr: "127.0.0.1:" + real.FreePort(t), dir: filepath.Join(home, "data"), file: filepath.Join(home, "server.properties")}
+	lines := []string{
+		fmt.Sprintf("broker.id=%d", id), "listeners=PLAINTEXT://" + m.addr, "log.dirs=" + m.dir, "zookeeper.connect=" + zk,
+		"inter.broker.protocol.version=" + ibp, "auto.create.topics.enable=false",
+		"offsets.topic.replication.factor=3", "transaction.state.log.replication.factor=3", "transaction.state.log.min.isr=2",
+		"min.insync.replicas=2", "controlled.shutdown.enable=true",
+	}
+	if err := os.WriteFile(m.file, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// start starts a program on this machine: "barnabas" or a version of Apache
+// Kafka.
+func (m *machine) start(program string) {
+	m.t.Helper()
+	name := fmt.Sprintf("%s-%d", program, m.id)
+	if program == "barnabas" {
+		m.process = real.Start(m.t, name, exec.Command(real.Binary(m.t), "start", m.file))
+		m.process.UntilRunning(30*time.Second, "answers", func() bool { return real.Ready(m.addr) })
+		return
+	}
+	m.process = real.Start(m.t, name, real.Java(m.t, program, "kafka.Kafka", "-Xmx384m", "--", m.file))
+	m.process.UntilRunning(2*time.Minute, "started", func() bool {
+		return strings.Contains(m.process.Output(), "started (kafka.server.KafkaServer)")
+	})
+}
+
+func (m *machine) stop() {
+	m.t.Helper()
+	if code := m.process.Stop(); code != 0 && code != 143 { // a JVM's, for SIGTERM
+		m.t.Errorf("broker %d ended with code %d", m.id, code)
+	}
+}
+
+const (
+	topic      = "t"
+	partitions = 60
+)
+
+// cluster is three machines with a load on them.
+type cluster struct {
+	t        *testing.T
+	machines []*machine
+	seeds    []string
+	dirs     []string
+	admin    *load.Admin
+	produced *load.Load
+	group    *load.Group
+}
+
+func startCluster(t *testing.T, version, ibp string) *cluster {
+	t.Helper()
+	c := &cluster{t: t}
+	zk := real.ZooKeeper(t)
+	for id := int32(1); id <= 3; id++ {
+		m := newMachine(t, id, zk, ibp)
+		m.start(version)
+		c.machines, c.seeds, c.dirs = append(c.machines, m), append(c.seeds, m.addr), append(c.dirs, m.dir)
+	}
+	c.admin = load.NewAdmin(t, c.seeds)
+	load.CreateTopic(t, c.admin, topic, partitions, []int32{1, 2, 3}, nil) // min.insync.replicas is the brokers'
+	load.UntilInSync(t, c.admin, topic, partitions, 3)
+	c.produced = load.Start(t, topic, partitions, c.seeds)
+	c.group = load.StartGroup(t, topic, 2, c.seeds)
+	c.group.More(2000)
+	return c
+}
+
+// replace stops a broker as an operator does and starts a program on its
+// machine.
+func (c *cluster) replace(m *machine, program string) {
+	c.t.Helper()
+	c.produced.LongestGap()
+	m.stop()
+	m.start(program)
+	c.untilInSync()
+	c.group.More(1000)
+	c.t.Logf("broker %d is %s now: longest gap %v", m.id, program, c.produced.LongestGap().Round(time.Millisecond))
+}
+
+// untilInSync waits until every partition of every topic has three replicas in
+// sync.
+func (c *cluster) untilInSync() {
+	c.t.Helper()
+	load.UntilInSync(c.t, c.admin, topic, partitions, 3)
+	load.UntilInSync(c.t, c.admin, "__consumer_offsets", 50, 3)
+}
+
+// controllerLast returns the machines with the controller's at the end.
+func (c *cluster) controllerLast() []*machine {
+	c.t.Helper()
+	list := slices.Clone(c.machines)
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	defer cancel()
+	var controller int32
+	real.Until(c.t, time.Minute, "a controller", func() bool {
+		m, err := c.admin.BrokerMetadata(ctx)
+		controller = m.Controller
+		return err == nil && controller >= 0
+	})
+	slices.SortStableFunc(list, func(a, b *machine) int {
+		switch {
+		case a.id == controller:
+			return 1
+		case b.id == controller:
+			return -1
+		}
+		return 0
+	})
+	return list
+}
+
+// finish holds what was sent against what is stored and what the group got.
+func (c *cluster) finish() {
+	c.t.Helper()
+	c.produced.Finish()
+	committed := c.group.Finish(c.produced)
+	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	defer cancel()
+	stored, err := c.admin.FetchOffsets(ctx, "group")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	got := map[int32]int64{}
+	stored.Each(func(o kadm.OffsetResponse) { got[o.Partition] = o.At })
+	if !maps.Equal(got, committed) {
+		c.t.Errorf("the group committed %v, stored is %v", committed, got)
+	}
+	load.UntilEqual(c.t, c.dirs, topic, partitions)
+}
+
+func TestRunningClusterChangesOverAndBack(t *testing.T) {
+	for _, v := range []struct{ version, ibp string }{{"3.9.1", "3.9"}, {"2.8.2", "2.8"}} {
+		t.Run(v.version, func(t *testing.T) {
+			c := startCluster(t, v.version, v.ibp)
+			for _, m := range c.controllerLast() {
+				c.replace(m, "barnabas")
+			}
+			for _, m := range c.controllerLast() {
+				c.replace(m, v.version)
+			}
+			c.finish()
+		})
+	}
+}
