@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"barnabas/internal/tool"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 )
 
 // addTools adds the commands that stand for Kafka's scripts. If the program was
@@ -23,11 +26,17 @@ func addTools(root *cobra.Command, called []string) {
 		root.AddCommand(toolCommand(c))
 	}
 	root.AddCommand(installLinksCommand())
-	if name := filepath.Base(called[0]); name != root.Name() {
-		if c := tool.Find(name); c != nil {
-			root.SetArgs(append([]string{c.Name}, called[1:]...))
-		}
+	name := filepath.Base(called[0])
+	c := tool.Find(name)
+	if name == root.Name() || c == nil {
+		return
 	}
+	args := called[1:]
+	if len(args) > 0 && strings.HasPrefix(args[0], "__complete") { // a shell asks what may come next
+		root.SetArgs(slices.Insert(slices.Clone(args), 1, c.Name))
+		return
+	}
+	root.SetArgs(append([]string{c.Name}, args...))
 }
 
 func toolCommand(c *tool.Command) *cobra.Command {
@@ -36,32 +45,93 @@ func toolCommand(c *tool.Command) *cobra.Command {
 		Short:              c.Short,
 		Long:               c.Purpose,
 		DisableFlagParsing: true, // options are read as Kafka's scripts read them
-		RunE: func(_ *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-			defer stop()
-			call := &tool.Call{Context: ctx, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Terminal: isTerminal(os.Stdin)}
-			err := c.Execute(call, args)
-			var exit *tool.ExitError
-			switch {
-			case err == nil:
-				return nil
-			case errors.As(err, &exit):
-				stop()
-				os.Exit(exit.Code)
+		RunE:               func(_ *cobra.Command, args []string) error { return runTool(c, args) },
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, last string) ([]string, cobra.ShellCompDirective) {
+			words, files := c.Complete(cmd.Context(), args, last)
+			if files {
+				return nil, cobra.ShellCompDirectiveDefault
 			}
-			return errReported
-		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, last string) ([]string, cobra.ShellCompDirective) {
-			return c.Complete(args, last), cobra.ShellCompDirectiveNoFileComp
+			return words, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	cmd.SetHelpFunc(func(cmd *cobra.Command, _ []string) { c.PrintHelp(cmd.OutOrStdout()) })
 	return cmd
 }
 
-func isTerminal(f *os.File) bool {
-	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	return err == nil
+// runTool runs a command until it ends, a signal comes, or nobody reads what it
+// writes. A second signal ends the process at once.
+func runTool(c *tool.Command, args []string) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Ignore(syscall.SIGPIPE) // a consumer has a group to leave
+	stopped := make(chan syscall.Signal, 1)
+	go func() {
+		s := <-signals
+		signal.Stop(signals)
+		if n, ok := s.(syscall.Signal); ok {
+			stopped <- n
+		}
+		cancel()
+	}()
+	call := &tool.Call{Context: ctx, In: &interruptible{ctx, os.Stdin}, Out: &pipe{os.Stdout, cancel}, Err: os.Stderr, Screen: term.IsTerminal(int(os.Stderr.Fd()))}
+	if term.IsTerminal(int(os.Stdin.Fd())) {
+		call.Keyboard = os.Stdin
+	}
+	err := c.Execute(call, args)
+	var exit *tool.ExitError
+	select {
+	case s := <-stopped:
+		os.Exit(128 + int(s)) // as a shell tells it
+	default:
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &exit):
+		os.Exit(exit.Code)
+	}
+	return errReported
+}
+
+// interruptible is standard input whose reader does not wait when the command
+// is to end.
+type interruptible struct {
+	ctx context.Context
+	in  io.Reader
+}
+
+func (r *interruptible) Read(p []byte) (int, error) {
+	type result struct {
+		n   int
+		err error
+	}
+	buf, done := make([]byte, len(p)), make(chan result, 1)
+	go func() { // ends with the process at the latest
+		n, err := r.in.Read(buf)
+		done <- result{n, err}
+	}()
+	select {
+	case got := <-done:
+		return copy(p, buf[:got.n]), got.err
+	case <-r.ctx.Done():
+		return 0, r.ctx.Err()
+	}
+}
+
+// pipe is standard output; the command ends when nobody reads it any more.
+type pipe struct {
+	out    io.Writer
+	cancel context.CancelFunc
+}
+
+func (w *pipe) Write(p []byte) (int, error) {
+	n, err := w.out.Write(p)
+	if err != nil {
+		w.cancel()
+	}
+	return n, err
 }
 
 func installLinksCommand() *cobra.Command {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 )
 
@@ -36,9 +37,11 @@ type Call struct {
 	Args     *Args
 	In       io.Reader
 	Out, Err io.Writer
-	// Terminal tells whether In is a person.
-	Terminal bool
-	JSON     bool
+	// Keyboard is In if a person types there, else nil.
+	Keyboard *os.File
+	// Screen tells whether Err is what a person looks at.
+	Screen bool
+	JSON   bool
 
 	command *Command
 	raw     []string

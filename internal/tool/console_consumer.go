@@ -39,7 +39,7 @@ func consoleConsumerCommand() *Command {
 			{Name: "formatter", Arg: "String: class", Default: "org.apache.kafka.tools.consumer.DefaultMessageFormatter", Text: "The name of a class to use for formatting kafka messages for display.", Values: formatters()},
 			{Name: "formatter-config", Arg: "String: config file", Text: "Config properties file to initialize the message formatter. Note that [property] takes precedence over this config."},
 			{Name: "from-beginning", Text: "If the consumer does not already have an established offset to consume from, start with the earliest message present in the log rather than the latest message."},
-			{Name: "group", Arg: "String: consumer group id", Text: "The consumer group id of the consumer."},
+			{Name: "group", Arg: "String: consumer group id", Group: true, Text: "The consumer group id of the consumer."},
 			{Name: "include", Arg: "String: Java regex (String)", Text: "Regular expression specifying list of topics to include for consumption."},
 			{Name: "isolation-level", Arg: "String", Default: "read_uncommitted", Values: []string{"read_committed", "read_uncommitted"}, Text: "Set to read_committed in order to filter out transactional messages which are not committed. Set to read_uncommitted to read all messages."},
 			{Name: "key-deserializer", Arg: "String: deserializer for key", Text: "The class of the deserializer of keys."},

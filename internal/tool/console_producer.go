@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -153,16 +154,17 @@ func (c *Call) produceLines(p *client.Producer, reader *lineReader) error {
 		}
 		fmt.Fprintf(c.Err, "Error when sending message to topic %s: %s\n", r.Record.Topic, text(r.Err))
 	}
+	ctx := context.WithoutCancel(c.Context) // what was read is sent, Ctrl-C or not; a second one ends the process
 	input := bufio.NewReaderSize(c.In, 1<<16)
 	topic := c.Args.Text("topic")
 	var bad error
 	for n := 1; bad == nil && c.Context.Err() == nil; n++ {
-		if c.Terminal {
+		if c.Keyboard != nil {
 			fmt.Fprint(c.Out, ">")
 		}
 		line, err := input.ReadString('\n')
 		if err != nil && line == "" {
-			if !errors.Is(err, io.EOF) {
+			if !errors.Is(err, io.EOF) && c.Context.Err() == nil {
 				bad = err
 			}
 			break
@@ -173,14 +175,14 @@ func (c *Call) produceLines(p *client.Producer, reader *lineReader) error {
 			break
 		}
 		if c.Args.Has("sync") {
-			if _, err := p.SendSync(c.Context, r); err != nil {
+			if _, err := p.SendSync(ctx, r); err != nil {
 				bad = err
 			}
 			continue
 		}
-		bad = p.SendAsync(c.Context, r, done)
+		bad = p.SendAsync(ctx, r, done)
 	}
-	if err := p.Close(c.Context); err != nil && bad == nil && c.Context.Err() == nil {
+	if err := p.Close(ctx); err != nil && bad == nil {
 		bad = err
 	}
 	mu.Lock()

@@ -36,7 +36,7 @@ func consumerGroupsCommand() *Command {
 			flag("execute", "Execute operation. Supported operations: reset-offsets."),
 			flag("export", "Export operation execution to a CSV file. Supported operations: reset-offsets."),
 			{Name: "from-file", Arg: "String: path to CSV file", Text: "Reset offsets to values defined in CSV file."},
-			{Name: "group", Arg: "String: consumer group", Text: "The consumer group we wish to act on."},
+			{Name: "group", Arg: "String: consumer group", Group: true, Text: "The consumer group we wish to act on."},
 			flag("list", "List all consumer groups."),
 			flag("members", "Describe members of the group."),
 			flag("offsets", "Describe the group and list all topic partitions in the group along with their offset lag. This is the default sub-action of --describe."),

@@ -24,7 +24,7 @@ func consumerPerfCommand() *Command {
 			{Name: "date-format", Arg: "String: date format", Default: "yyyy-MM-dd HH:mm:ss:SSS", Text: "The date format to use for formatting the time field. (Here it is always the default.)"},
 			{Name: "fetch-size", Arg: "Integer: size", Default: "1048576", Text: "The amount of data to fetch in a single request."},
 			{Name: "from-latest", Text: "If the consumer does not already have an established offset to consume from, start with the latest message present in the log rather than the earliest message."},
-			{Name: "group", Arg: "String: gid", Text: "The group id to consume on."},
+			{Name: "group", Arg: "String: gid", Group: true, Text: "The group id to consume on."},
 			{Name: "hide-header", Text: "If set, skips printing the header for the stats"},
 			{Name: "messages", Arg: "Long: count", Required: true, Text: "The number of messages to send or consume"},
 			{Name: "num-fetch-threads", Arg: "Integer: count", Default: "1", Text: "DEPRECATED AND IGNORED: Number of fetcher threads."},

@@ -114,22 +114,3 @@ func wrap(text string, width int) (lines []string) {
 	}
 	return lines
 }
-
-// Complete returns what may stand at the end of a command line: names of
-// options, or the values of the option before.
-func (c *Command) Complete(before []string, last string) []string {
-	if len(before) > 0 {
-		if name, ok := strings.CutPrefix(before[len(before)-1], "--"); ok {
-			if o, ok := c.option(name); ok && o.Arg != "" && !(o.Optional && strings.HasPrefix(last, "-")) {
-				return slices.DeleteFunc(slices.Clone(o.Values), func(v string) bool { return !strings.HasPrefix(v, last) })
-			}
-		}
-	}
-	var names []string
-	for _, o := range c.sorted() {
-		if n := "--" + o.Name; strings.HasPrefix(n, last) {
-			names = append(names, n+"\t"+strings.SplitN(o.Text, ". ", 2)[0])
-		}
-	}
-	return names
-}

@@ -16,6 +16,7 @@ type Option struct {
 	Required bool     // said in the help; the command checks
 	Values   []string // all that it can be, for completion
 	Topic    bool     // the value is the name of a topic, for completion
+	Group    bool     // the value is the name of a group, for completion
 	Ours     bool     // Kafka's script has not got it
 }
 

@@ -126,13 +126,16 @@ func TestCommandsAreFoundByTheirScripts(t *testing.T) {
 	}
 }
 
-func TestCompletionKnowsOptionsAndValues(t *testing.T) {
+func TestCompletionKnowsOptionsValuesAndFiles(t *testing.T) {
 	c := Find("configs")
-	if got := c.Complete([]string{"--entity-type"}, "b"); !slices.Equal(got, []string{"brokers", "broker-loggers"}) {
+	if got, _ := c.Complete(t.Context(), []string{"--entity-type"}, "b"); !slices.Equal(got, []string{"brokers", "broker-loggers"}) {
 		t.Errorf("%q", got)
 	}
-	if got := c.Complete(nil, "--entity-t"); len(got) != 1 || !strings.HasPrefix(got[0], "--entity-type\t") {
+	if got, _ := c.Complete(t.Context(), nil, "--entity-t"); len(got) != 1 || !strings.HasPrefix(got[0], "--entity-type\t") {
 		t.Errorf("%q", got)
+	}
+	if got, files := c.Complete(t.Context(), []string{"--command-config"}, "c"); got != nil || !files {
+		t.Errorf("%q, %v", got, files)
 	}
 }
 

@@ -16,7 +16,7 @@ func (c *Call) printJSON(v any) error {
 
 // confirm asks before something is destroyed, if there is somebody to ask.
 func (c *Call) confirm(what string) error {
-	if !c.Terminal || c.Args.Has("yes") {
+	if c.Keyboard == nil || c.Args.Has("yes") {
 		return nil
 	}
 	fmt.Fprintf(c.Err, "%s Are you sure? Type yes: ", what)

@@ -396,13 +396,13 @@ func (c *Call) awaitMoves(admin *kadm.Client, moves []move) error {
 			return err
 		}
 		done := len(moves) - len(going)
-		if c.Terminal {
+		if c.Screen {
 			const width = 40
 			full := width * done / len(moves)
 			fmt.Fprintf(c.Err, "\r[%s%s] %d of %d partitions moved", strings.Repeat("#", full), strings.Repeat(".", width-full), done, len(moves))
 		}
 		if len(going) == 0 {
-			if c.Terminal {
+			if c.Screen {
 				fmt.Fprintln(c.Err)
 			}
 			break

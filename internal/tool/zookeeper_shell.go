@@ -1,13 +1,14 @@
 package tool
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"barnabas/internal/jute"
@@ -37,6 +38,7 @@ type shell struct {
 	call    *Call
 	zk      *zookeeper.Client
 	history []string
+	screen  io.Writer // where events of watches go
 }
 
 // shellCommand is one of the shell's commands.
@@ -57,7 +59,7 @@ func init() {
 		"ls":                   {"ls [-s] [-w] [-R] path", "swR", 1, (*shell).ls},
 		"get":                  {"get [-s] [-w] path", "sw", 1, (*shell).get},
 		"stat":                 {"stat [-w] path", "w", 1, (*shell).stat},
-		"create":               {"create [-s] [-e] path [data]", "se", 1, (*shell).create},
+		"create":               {"create [-s] [-e] path [data] [acl]", "se", 1, (*shell).create},
 		"set":                  {"set [-s] [-v version] path data", "sv:", 2, (*shell).set},
 		"delete":               {"delete [-v version] path", "v:", 1, (*shell).delete},
 		"deleteall":            {"deleteall path", "", 1, (*shell).deleteAll},
@@ -66,6 +68,9 @@ func init() {
 		"sync":                 {"sync path", "", 1, (*shell).sync},
 		"history":              {"history ", "", 0, (*shell).showHistory},
 		"version":              {"version ", "", 0, (*shell).version},
+		"redo":                 {"redo cmdno", "", 1, (*shell).redo},
+		"setAcl":               {"setAcl [-s] [-v version] path acl", "sv:", 2, (*shell).setACL},
+		"config":               {"config [-w]", "w", 0, (*shell).config},
 		"quit":                 {"quit ", "", 0, func(*shell, map[byte]string, []string) error { return errQuit }},
 		"close":                {"close ", "", 0, func(*shell, map[byte]string, []string) error { return errQuit }},
 	}
@@ -121,7 +126,10 @@ func runZooKeeperShell(c *Call) error {
 	}
 	s := &shell{call: c, zk: zk}
 	if len(command) == 0 {
-		fmt.Fprintln(c.Out, "Welcome to ZooKeeper!\nJLine support is disabled")
+		fmt.Fprintln(c.Out, "Welcome to ZooKeeper!")
+		if c.Keyboard == nil {
+			fmt.Fprintln(c.Out, "JLine support is disabled")
+		}
 	}
 	ctx, cancel := context.WithTimeout(c.Context, patience)
 	defer cancel()
@@ -134,26 +142,74 @@ func runZooKeeperShell(c *Call) error {
 	if len(command) > 0 {
 		return s.exit(s.do(command))
 	}
-	lines := bufio.NewScanner(c.In)
-	for c.Context.Err() == nil {
-		if c.Terminal {
-			fmt.Fprintf(c.Out, "[zk: %s(CONNECTED) %d] ", server, len(s.history))
+	return s.loop(server)
+}
+
+// loop carries out lines until they end.
+func (s *shell) loop(server string) error {
+	s.screen = s.call.Out
+	read := plainLines(s.call.In)
+	if s.call.Keyboard != nil {
+		read = s.editedLines()
+	}
+	var events sync.WaitGroup
+	events.Go(s.showEvents)
+	defer events.Wait()
+	defer s.zk.Close() // ends the events
+	for s.call.Context.Err() == nil {
+		state := "CONNECTED"
+		if !s.zk.Connected() {
+			state = "CONNECTING"
 		}
-		if !lines.Scan() {
-			return lines.Err()
-		}
-		words := splitWords(lines.Text())
-		if len(words) == 0 {
-			continue
-		}
-		s.history = append(s.history, lines.Text())
-		err := s.do(words)
-		if errors.Is(err, errQuit) {
+		line, err := read(fmt.Sprintf("[zk: %s(%s) %d] ", server, state, len(s.history)))
+		if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) {
 			return nil
 		}
-		_ = s.exit(err) // said, and the shell goes on
+		if err != nil {
+			return err
+		}
+		if err := s.run(line); errors.Is(err, errQuit) {
+			return nil
+		} else {
+			_ = s.exit(err) // said, and the shell goes on
+		}
 	}
 	return nil
+}
+
+// showEvents writes what watches see, until the client is closed. The first
+// event, that of the connection, has been written.
+func (s *shell) showEvents() {
+	first := true
+	for e := range s.zk.Events() {
+		if e.State == jute.StateExpired {
+			_ = s.zk.Renew(s.call.Context) // fails only when the shell ends
+		}
+		path := e.Path
+		if path == "" {
+			path = "null"
+		}
+		if !first {
+			fmt.Fprintf(s.screen, "\nWATCHER::\n\nWatchedEvent state:%s type:%s path:%s\n", stateNames[e.State], eventNames[e.Type], path)
+		}
+		first = false
+	}
+}
+
+var (
+	stateNames = map[jute.KeeperState]string{jute.StateSyncConnected: "SyncConnected", jute.StateDisconnected: "Disconnected", jute.StateExpired: "Expired", jute.StateAuthFailed: "AuthFailed"}
+	eventNames = map[jute.EventType]string{jute.EventNone: "None", jute.EventNodeCreated: "NodeCreated", jute.EventNodeDeleted: "NodeDeleted",
+		jute.EventNodeDataChanged: "NodeDataChanged", jute.EventNodeChildrenChanged: "NodeChildrenChanged"}
+)
+
+// run carries out one line and remembers it.
+func (s *shell) run(line string) error {
+	words := splitWords(line)
+	if len(words) == 0 {
+		return nil
+	}
+	s.history = append(s.history, line)
+	return s.do(words)
 }
 
 // exit says what went wrong, and is the exit status of a single command.
@@ -268,7 +324,11 @@ func (s *shell) ls(flags map[byte]string, args []string) error {
 	if _, deep := flags['R']; deep {
 		return s.walk(args[0], s.print)
 	}
-	children, stat, err := s.zk.Children(ctx, args[0])
+	list := s.zk.Children
+	if _, watch := flags['w']; watch {
+		list = s.zk.ChildrenW
+	}
+	children, stat, err := list(ctx, args[0])
 	if err != nil {
 		return err
 	}
@@ -306,7 +366,11 @@ func (s *shell) walk(root string, visit func(path string)) error {
 }
 
 func (s *shell) get(flags map[byte]string, args []string) error {
-	data, stat, err := s.zk.Get(s.call.Context, args[0])
+	read := s.zk.Get
+	if _, watch := flags['w']; watch {
+		read = s.zk.GetW
+	}
+	data, stat, err := read(s.call.Context, args[0])
 	if err != nil {
 		return err
 	}
@@ -324,8 +388,12 @@ func (s *shell) get(flags map[byte]string, args []string) error {
 	return nil
 }
 
-func (s *shell) stat(_ map[byte]string, args []string) error {
-	stat, exists, err := s.zk.Exists(s.call.Context, args[0])
+func (s *shell) stat(flags map[byte]string, args []string) error {
+	look := s.zk.Exists
+	if _, watch := flags['w']; watch {
+		look = s.zk.ExistsW
+	}
+	stat, exists, err := look(s.call.Context, args[0])
 	if err != nil {
 		return err
 	}
@@ -352,7 +420,14 @@ func (s *shell) create(flags map[byte]string, args []string) error {
 	if len(args) > 1 {
 		data = []byte(args[1])
 	}
-	path, _, err := s.zk.Create(s.call.Context, args[0], data, mode)
+	var acl []jute.ACL
+	if len(args) > 2 {
+		var err error
+		if acl, err = parseACL(args[2]); err != nil {
+			return err
+		}
+	}
+	path, _, err := s.zk.Create(s.call.Context, args[0], data, mode, acl...)
 	if err == nil {
 		fmt.Fprintln(s.call.Err, "Created "+path)
 	}
@@ -423,6 +498,47 @@ func (s *shell) getACL(flags map[byte]string, args []string) error {
 	return nil
 }
 
+// parseACL reads scheme:id:rights, several of them with commas between
+// (org.apache.zookeeper.cli.AclParser).
+func parseACL(text string) (list []jute.ACL, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		first, last := strings.IndexByte(part, ':'), strings.LastIndexByte(part, ':')
+		if first < 0 || first == last {
+			return nil, says("%s does not have the form scheme:id:perm", part)
+		}
+		a := jute.ACL{ID: jute.ID{Scheme: part[:first], ID: part[first+1 : last]}}
+		for _, letter := range part[last+1:] {
+			i := strings.IndexRune("rwcda", letter)
+			if i < 0 {
+				return nil, says("Unknown perm type: %c", letter)
+			}
+			a.Perms |= 1 << i
+		}
+		list = append(list, a)
+	}
+	return list, nil
+}
+
+func (s *shell) setACL(flags map[byte]string, args []string) error {
+	v, err := version(flags)
+	if err != nil {
+		return err
+	}
+	acl, err := parseACL(args[1])
+	if err != nil {
+		return err
+	}
+	stat, err := s.zk.SetACL(s.call.Context, args[0], acl, v)
+	if _, ok := flags['s']; ok && err == nil {
+		s.printStat(stat)
+	}
+	return err
+}
+
+func (s *shell) config(flags map[byte]string, _ []string) error {
+	return s.get(flags, []string{"/zookeeper/config"})
+}
+
 func (s *shell) countAll(_ map[byte]string, args []string) error {
 	n := -1
 	if err := s.walk(args[0], func(string) { n++ }); err != nil {
@@ -445,6 +561,20 @@ func (s *shell) showHistory(map[byte]string, []string) error {
 		fmt.Fprintf(s.call.Out, "%d - %s\n", i, line)
 	}
 	return nil
+}
+
+// redo carries out a line of the history again.
+func (s *shell) redo(_ map[byte]string, args []string) error {
+	n, err := strconv.Atoi(args[0])
+	if err != nil || n < 0 || n >= len(s.history)-1 {
+		return says("Command index out of range")
+	}
+	line := s.history[n]
+	if strings.HasPrefix(strings.TrimSpace(line), "redo") {
+		return says("No redoing redos")
+	}
+	s.history[len(s.history)-1] = line
+	return s.do(splitWords(line))
 }
 
 func (s *shell) version(map[byte]string, []string) error {
