@@ -75,7 +75,10 @@ type Broker struct {
 	Services ControllerServices
 	// Controlled does what the active controller says.
 	Controlled Controlled
-	Log        *slog.Logger
+	// AllOurs tells whether every live broker has said that it is Barnabas. It
+	// is false for a moment when a broker has just come.
+	AllOurs func() bool
+	Log     *slog.Logger
 	// LogLevel is the level of Log; nil if it can't change.
 	LogLevel *slog.LevelVar
 	Now      func() time.Time

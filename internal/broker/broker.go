@@ -63,6 +63,7 @@ type Broker struct {
 
 	controller *controller.Controller
 	link       *controllerLink
+	kin        kin
 	api        *api.Broker
 	server     *server.Server
 	configs    *configWatcher

@@ -64,6 +64,7 @@ func (b *Broker) build(context.Context) error {
 	b.groups = b.newGroups(c)
 	b.newTransactions(c)
 	b.link = &controllerLink{b: b}
+	b.kin.b = b
 	b.replicas = replica.NewManager(replica.Options{
 		BrokerID: b.info.ID, Storage: b.storage, Topic: b.configs.topic, BrokerEpoch: b.epoch.Load,
 		LagTime:     func() time.Duration { return b.config.Load().Duration("replica.lag.time.max.ms") },
@@ -83,6 +84,7 @@ func (b *Broker) build(context.Context) error {
 			}
 			return b.remoteTarget(endpoints)
 		},
+		Identify:               b.identifyPeer,
 		DeleteTopicEnable:      c.Bool("delete.topic.enable"),
 		UncleanElectionEnable:  c.Bool("unclean.leader.election.enable"),
 		AutoRebalanceEnable:    c.Bool("auto.leader.rebalance.enable"),
@@ -106,8 +108,9 @@ func (b *Broker) build(context.Context) error {
 }
 
 func (b *Broker) startController(context.Context) error {
-	b.running.Add(2)
+	b.running.Add(3)
 	go func() { defer b.running.Done(); b.watch() }()
+	go func() { defer b.running.Done(); b.kin.run(b.ctx) }()
 	go func() { defer b.running.Done(); b.configs.run(b.ctx) }()
 	b.onClose("watchers", func() error { b.running.Wait(); return nil })
 	b.controller.Start()
@@ -128,7 +131,7 @@ func (b *Broker) serve(ctx context.Context) error {
 	b.api = &api.Broker{
 		ID: b.info.ID, ClusterID: b.info.ClusterID, Config: b.config, Metadata: b.metadata,
 		ZooKeeper: zkView{b.zk}, Controller: b.controller, Services: b.controller, Controlled: local{b}, Replicas: b.replicas, Groups: b.groups, Transactions: b.transactions, OpenTransactions: b.open, Fetches: api.NewFetchSessions(c.Int("max.incremental.fetch.session.cache.slots"), time.Now),
-		Storage: b.storage, Log: b.log.With("part", "api"), LogLevel: b.level, Now: time.Now,
+		Storage: b.storage, AllOurs: b.kin.all, Log: b.log.With("part", "api"), LogLevel: b.level, Now: time.Now,
 	}
 	b.handlers.Store(b.api)
 	b.onClose("handlers", func() error { b.api.Close(); return nil })

@@ -6,7 +6,8 @@
 // file that remembers the session for the next run. One goroutine, run by
 // Broker.watch, receives every ZooKeeper event: it hands them on and does the
 // registration's own work. Another, the config watcher's, applies what
-// /config/changes names.
+// /config/changes names. A third, kin's, asks the live brokers whether they are
+// Barnabas.
 //
 // Invariants:
 //  1. Nothing is registered before the log dirs are open, and nothing is served

@@ -81,12 +81,7 @@ type remote struct {
 // remoteTarget returns the way to a broker by the endpoints of its registration.
 func (b *Broker) remoteTarget(endpoints []controller.Endpoint) *remote {
 	c := b.config.Load()
-	address, found := "", false
-	for _, e := range endpoints {
-		if e.Listener == controlListener(c) {
-			address, found = hostPort(e.Host, e.Port), true
-		}
-	}
+	address, found := addressIn(endpoints, controlListener(c))
 	return &remote{conn: peer.New(peer.Options{
 		Address:  func() (string, bool) { return address, found },
 		ClientID: b.clientID(), Timeout: c.Duration("controller.socket.timeout.ms"), MaxPause: controlPause, Dialer: b.dialer(),

@@ -72,7 +72,6 @@ func New(o Options) *Controller {
 		ImbalancePercentage: o.ImbalancePercentage,
 		ImbalanceInterval:   o.ImbalanceCheckInterval,
 		NewTopicID:          o.NewTopicID,
-		Ours:                o.Ours,
 	})
 	return c
 }

@@ -50,17 +50,20 @@ type Options struct {
 	// BrokerID is this process.
 	Targets func(brokerID int32, endpoints []Endpoint) Target
 
-	DeleteTopicEnable      bool                // delete.topic.enable
-	UncleanElectionEnable  bool                // unclean.leader.election.enable at start
-	AutoRebalanceEnable    bool                // auto.leader.rebalance.enable
-	ImbalancePercentage    int                 // leader.imbalance.per.broker.percentage
-	ImbalanceCheckInterval time.Duration       // leader.imbalance.check.interval.seconds
-	SetACL                 bool                // without effect: the access lists of new nodes are the client's
-	Ours                   func(id int32) bool // optional: whether a broker is known to be Barnabas; this one always is
-	Now                    func() time.Time    // optional
-	NewTopicID             func() wire.UUID    // optional: wire.NewUUID
-	Logger                 *slog.Logger        // optional
-	MaxOps, MaxBytes       int                 // optional: bounds of one transaction, 400 and 512 KiB
+	// Identify, optional, finds out whether the broker that listens there is
+	// Barnabas. It is asked again after an error; this broker always is.
+	Identify func(ctx context.Context, endpoints []Endpoint) (bool, error)
+
+	DeleteTopicEnable      bool             // delete.topic.enable
+	UncleanElectionEnable  bool             // unclean.leader.election.enable at start
+	AutoRebalanceEnable    bool             // auto.leader.rebalance.enable
+	ImbalancePercentage    int              // leader.imbalance.per.broker.percentage
+	ImbalanceCheckInterval time.Duration    // leader.imbalance.check.interval.seconds
+	SetACL                 bool             // without effect: the access lists of new nodes are the client's
+	Now                    func() time.Time // optional
+	NewTopicID             func() wire.UUID // optional: wire.NewUUID
+	Logger                 *slog.Logger     // optional
+	MaxOps, MaxBytes       int              // optional: bounds of one transaction, 400 and 512 KiB
 }
 
 func (o *Options) fill() {

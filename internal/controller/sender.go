@@ -41,6 +41,38 @@ func (t *term) connect(e core.Connect) {
 	t.senders[e.Broker] = s
 	t.work.Add(1)
 	go func() { defer t.work.Done(); s.run() }()
+	if t.c.opts.Identify != nil && e.Broker != t.c.opts.BrokerID {
+		t.work.Add(1)
+		go func() { defer t.work.Done(); s.identify(endpoints) }()
+	}
+}
+
+// identify asks a broker whether it is Barnabas, until it answers.
+func (s *sender) identify(endpoints []Endpoint) {
+	for {
+		ours, err := s.t.c.opts.Identify(s.ctx, endpoints)
+		if err == nil {
+			if ours {
+				s.t.c.push(fromTerm{s.t, core.Identified{Broker: s.broker, Epoch: s.epoch}})
+			}
+			return
+		}
+		if !s.pause() {
+			return
+		}
+	}
+}
+
+// pause waits before another try; false when the sender has to end.
+func (s *sender) pause() bool {
+	timer := time.NewTimer(retryAfter)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-s.ctx.Done():
+		return false
+	}
 }
 
 func (t *term) disconnect(broker int32) {
@@ -104,11 +136,7 @@ func (s *sender) deliver(r kmsg.Request) kmsg.Response {
 			s.t.c.opts.Logger.Warn("the broker does not answer the controller; trying again until it does or its registration goes",
 				"broker", s.broker, "err", err)
 		}
-		pause := time.NewTimer(retryAfter)
-		select {
-		case <-pause.C:
-		case <-s.ctx.Done():
-			pause.Stop()
+		if !s.pause() {
 			return nil
 		}
 	}

@@ -22,6 +22,7 @@ type Cache struct {
 	mu struct {
 		sync.Mutex
 		changed chan struct{} // closed at the next update; nil while nobody waits
+		updates uint64
 	}
 }
 
@@ -113,7 +114,10 @@ func (c *Cache) WaitFor(ok func() bool, expired <-chan struct{}) bool {
 func (c *Cache) Update(r *kmsg.UpdateMetadataRequest) (removed []wire.TopicPartition) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cluster.Store(clusterOf(r))
+	c.mu.updates++
+	now := clusterOf(r)
+	now.follow(c.Cluster(), c.mu.updates)
+	c.cluster.Store(now)
 	if r.Version < 5 {
 		for name, parts := range groupByTopic(r.PartitionStates) {
 			removed = c.updateTopicLocked(name, wire.UUID{}, parts, removed)
@@ -131,7 +135,7 @@ func (c *Cache) Update(r *kmsg.UpdateMetadataRequest) (removed []wire.TopicParti
 }
 
 func clusterOf(r *kmsg.UpdateMetadataRequest) *Cluster {
-	cluster := &Cluster{ControllerID: max(r.ControllerID, -1), Brokers: make([]*Broker, 0, len(r.LiveBrokers))}
+	cluster := &Cluster{ControllerID: max(r.ControllerID, -1), ControllerEpoch: r.ControllerEpoch, Brokers: make([]*Broker, 0, len(r.LiveBrokers))}
 	for i := range r.LiveBrokers {
 		b := &r.LiveBrokers[i]
 		broker := &Broker{ID: b.ID, Rack: b.Rack}
@@ -149,6 +153,16 @@ func clusterOf(r *kmsg.UpdateMetadataRequest) *Cluster {
 	}
 	slices.SortStableFunc(cluster.Brokers, func(a, b *Broker) int { return cmp.Compare(a.ID, b.ID) })
 	return cluster
+}
+
+// follow takes over since when the brokers are there from the cluster before.
+func (c *Cluster) follow(before *Cluster, update uint64) {
+	for _, b := range c.Brokers {
+		b.Since = update
+		if old := before.Broker(b.ID); old != nil && slices.Equal(old.Endpoints, b.Endpoints) {
+			b.Since = old.Since
+		}
+	}
 }
 
 func protocolName(id int16) string {

@@ -26,6 +26,9 @@ type Broker struct {
 	ID        int32
 	Rack      *string // nil for none
 	Endpoints []Endpoint
+	// Since is the number of the update with which the broker came, or changed
+	// its endpoints.
+	Since uint64
 }
 
 // Endpoint returns the broker's address on the named listener, or nil if it
@@ -41,8 +44,9 @@ func (b *Broker) Endpoint(listener string) *Endpoint {
 
 // Cluster is the live brokers and the controller as of one update.
 type Cluster struct {
-	ControllerID int32     // -1: not known
-	Brokers      []*Broker // in order of id
+	ControllerID    int32 // -1: not known
+	ControllerEpoch int32
+	Brokers         []*Broker // in order of id
 }
 
 // Broker returns the live broker with this id, or nil.

@@ -133,6 +133,21 @@ func (c *Conn) RequestFor(ctx context.Context, build func(*Versions) (kmsg.Reque
 	return response, nil
 }
 
+// Versions connects, if there is no connection, and returns what the broker
+// serves; nil without Options.Negotiate.
+func (c *Conn) Versions(ctx context.Context) (*Versions, error) {
+	select {
+	case <-c.turn:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { c.turn <- struct{}{} }()
+	if err := c.connect(ctx); err != nil {
+		return nil, err
+	}
+	return c.versions, nil
+}
+
 // RoundTrip sends a request whose body appendBody writes, and hands the body of
 // the answer to read, which must keep nothing of it. An error of read closes
 // the connection. appendBody may be called twice.

@@ -12,7 +12,11 @@ import (
 // Versions is what a broker serves, as its ApiVersions told.
 type Versions struct {
 	ranges map[int16][2]int16
+	kin    byte
 }
+
+// Kin is the wire.KinLevel that the broker told; 0: it is none of ours.
+func (v *Versions) Kin() byte { return v.kin }
 
 // Best returns the newest version of an API that the broker serves and that is
 // not above most; ErrVersion if there is none.
@@ -55,6 +59,11 @@ func (c *Conn) negotiate(ctx context.Context) error {
 			for _, k := range response.ApiKeys {
 				v.ranges[k.ApiKey] = [2]int16{k.MinVersion, k.MaxVersion}
 			}
+			response.UnknownTags.Each(func(tag uint32, value []byte) {
+				if tag == wire.KinTag && len(value) > 0 {
+					v.kin = value[0]
+				}
+			})
 			c.versions = v
 			return nil
 		case wire.UnsupportedVersion:

@@ -89,7 +89,11 @@ func (m *Machine) compareBrokers(found map[int32]*broker) {
 			m.bouncing = false
 			m.startBrokers(bounced, found, func() {
 				gone := m.dropBrokers(dead)
-				m.brokersFailed(dead, gone, func() {})
+				m.brokersFailed(dead, gone, func() {
+					if len(dead) > 0 {
+						m.forgetDead(func() {})
+					}
+				})
 			})
 		})
 	})

@@ -17,6 +17,7 @@ type broker struct {
 	info         znode.Broker
 	data         string // of the registration, to see what changed
 	shuttingDown bool
+	ours         bool                // it has said that it is Barnabas
 	offline      map[*partition]bool // replicas in failed log directories
 }
 

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 
 	"barnabas/internal/jute"
@@ -182,7 +183,7 @@ func (m *Machine) leaveDead(t *topic, dead []replica) bool {
 		}
 	}
 	t.ineligible = "replicas are on brokers that are not live"
-	m.warnf("the deletion of topic %s waits for brokers %v", t.name, brokersOf(dead))
+	m.warnf("the deletion of topic %s waits for brokers %v%s", t.name, brokersOf(dead), m.whyNotForget(t))
 	return false
 }
 
@@ -196,12 +197,42 @@ func (m *Machine) mayForget(t *topic, dead []replica) bool {
 		slices.ContainsFunc(dead, func(r replica) bool { return m.brokers[r.broker] != nil }) {
 		return false
 	}
-	for id := range m.brokers {
-		if id != m.cfg.BrokerID && (m.cfg.Ours == nil || !m.cfg.Ours(id)) {
-			return false
+	return len(m.others()) == 0
+}
+
+// others are the registered brokers that are not known to be Barnabas.
+func (m *Machine) others() []int32 {
+	return filter(m.brokerIDs(), func(id int32) bool { return id != m.cfg.BrokerID && !m.brokers[id].ours })
+}
+
+// identified notes that a broker is Barnabas: a deletion may have waited for that.
+func (m *Machine) identified(e Identified) {
+	if b := m.brokers[e.Broker]; b != nil && b.epoch == e.Epoch {
+		b.ours = true
+		m.forgetDead(func() {})
+	}
+}
+
+// forgetDead carries on the deletions that waited for dead brokers and need to
+// no longer.
+func (m *Machine) forgetDead(then func()) {
+	for _, t := range m.queued {
+		if t.ineligible != "" && m.mayForget(t, t.replicasIn(replicaDeletionIneligible)) {
+			t.ineligible = ""
 		}
 	}
-	return true
+	m.resumeDeletions(then)
+}
+
+// whyNotForget says why a deletion does not finish without dead brokers.
+func (m *Machine) whyNotForget(t *topic) string {
+	switch {
+	case t.id.IsZero():
+		return ": the topic has no id by which they would know that their logs are old"
+	case len(m.others()) > 0:
+		return fmt.Sprintf(": registered brokers %v are not known to be Barnabas, which puts an old log aside", m.others())
+	}
+	return ""
 }
 
 func brokersOf(replicas []replica) []int32 {

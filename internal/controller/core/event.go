@@ -56,6 +56,14 @@ type Answered struct {
 	Response kmsg.Response
 }
 
+// Identified tells that the broker of a Connect is Barnabas, of a release that
+// moves logs of older topics aside. Of this broker it is known, others are none
+// until then.
+type Identified struct {
+	Broker int32
+	Epoch  int64
+}
+
 // Tick tells that the time of the last Alarm has come.
 type Tick struct{}
 
@@ -77,6 +85,7 @@ func (Changed) event()            {}
 func (ReadsDone) event()          {}
 func (WritesDone) event()         {}
 func (Answered) event()           {}
+func (Identified) event()         {}
 func (Tick) event()               {}
 func (Call) event()               {}
 func (TopicConfigChanged) event() {}

@@ -21,7 +21,6 @@ type Config struct {
 	ImbalancePercentage int
 	ImbalanceInterval   time.Duration
 	NewTopicID          func() wire.UUID // deterministic in tests
-	Ours                func(broker int32) bool
 }
 
 // firstRebalance is when, after the election, the imbalance of leaders is
@@ -157,6 +156,8 @@ func (m *Machine) handle(ev Event) {
 		m.changed(e.Path)
 	case Answered:
 		m.answered(e)
+	case Identified:
+		m.identified(e)
 	case Tick:
 		m.rebalance()
 	case Call:

@@ -48,6 +48,7 @@ func runRandom(t *testing.T, seed uint64) {
 	cfg.AutoRebalance = r.IntN(2) == 0
 	cfg.IBP = []config.IBP{config.V2_4IV0, config.V2_7IV1, config.V2_8IV1, config.LatestIBP, config.LatestIBP}[r.IntN(5)]
 	c := &chaos{world: newWorld(cfg), Rand: r}
+	c.ours = r.IntN(3) == 0
 	c.twice = func() bool { return r.IntN(40) == 0 }
 	for id := int32(1); id <= 4; id++ {
 		c.up(id)

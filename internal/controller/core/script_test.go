@@ -23,7 +23,7 @@ var rewrite = flag.Bool("rewrite", false, "write the traces into testdata instea
 //
 //	cluster 1,2,3 [ibp=2.8] [unclean] [nodelete] [rebalance] [ours]   brokers, no term yet
 //	elect | failover | moved | tick 5s
-//	up 2 | down 2 | bounce 2 | hold 2 | release 2 | fail 2 t-0
+//	ours 2 | up 2 | down 2 | bounce 2 | hold 2 | release 2 | fail 2 t-0
 //	set PATH DATA | remove PATH | touch PATH
 //	topic NAME 1,2 2,1           a topic node as Kafka 0.8 writes it
 //	create NAME 1,2 2,1 | grow NAME FROM 1,2 | delete NAME
@@ -118,7 +118,7 @@ func command(t *testing.T, wp **world, line string) string {
 }
 
 func cluster(t *testing.T, args []string) *world {
-	cfg := testConfig()
+	cfg, ours := testConfig(), false
 	for _, a := range args[1:] {
 		switch key, value, _ := strings.Cut(a, "="); key {
 		case "ibp":
@@ -134,12 +134,13 @@ func cluster(t *testing.T, args []string) *world {
 		case "rebalance":
 			cfg.AutoRebalance = true
 		case "ours":
-			cfg.Ours = func(int32) bool { return true }
+			ours = true
 		default:
 			t.Fatalf("cluster: %s", a)
 		}
 	}
 	w := newWorld(cfg)
+	w.ours = ours
 	for _, id := range numbers(args[0]) {
 		w.up(id)
 	}
@@ -194,6 +195,9 @@ func (w *world) do(args []string, line string) error {
 		}
 		w.now = w.now.Add(d)
 		w.step(Tick{})
+	case "ours":
+		id := numbers(rest[0])[0]
+		w.step(Identified{Broker: id, Epoch: w.brokers[id].epoch})
 	case "up", "down", "bounce", "hold", "release", "fail":
 		w.doBroker(args[0], numbers(rest[0])[0], rest[1:])
 	case "set":

@@ -36,7 +36,7 @@ func (m *Machine) whyDeletion(t *topic) string {
 	case !t.started && m.held(t):
 		return "Its deletion waits for a reassignment, which can be cancelled."
 	case t.ineligible != "":
-		return fmt.Sprintf("Its deletion waits: %s (brokers %v).", t.ineligible, brokersOf(t.replicasIn(replicaDeletionIneligible)))
+		return fmt.Sprintf("Its deletion waits: %s (brokers %v)%s.", t.ineligible, brokersOf(t.replicasIn(replicaDeletionIneligible)), m.whyNotForget(t))
 	}
 	return fmt.Sprintf("It is being deleted: brokers %v have not answered yet.", brokersOf(t.replicasIn(replicaDeletionStarted)))
 }

@@ -26,6 +26,7 @@ type world struct {
 	tree  map[string]*node
 	zxid  int64
 	moved bool // the check of /controller_epoch fails from now on
+	ours  bool // every broker tells that it is Barnabas
 	epoch int32
 
 	watches  map[string]bool // kind and path
@@ -255,6 +256,10 @@ func (w *world) effect(e Effect) {
 		w.io = append(w.io, e)
 	case Send:
 		w.sent[e.Broker] = append(w.sent[e.Broker], e)
+	case Connect:
+		if w.ours && e.Broker != w.cfg.BrokerID {
+			w.incoming = append(w.incoming, Identified{e.Broker, e.Epoch})
+		}
 	case Disconnect:
 		delete(w.sent, e.Broker)
 	case Reply:
