@@ -13,6 +13,7 @@ var Commands = sync.OnceValue(func() []*Command {
 		consoleConsumerCommand(),
 		configsCommand(),
 		consumerGroupsCommand(),
+		transactionsCommand(),
 		deleteRecordsCommand(),
 		leaderElectionCommand(),
 		reassignPartitionsCommand(),

@@ -24,6 +24,7 @@ var classes = map[string]string{
 	"get-offsets":             "org.apache.kafka.tools.GetOffsetShell",
 	"delete-records":          "org.apache.kafka.tools.DeleteRecordsCommand",
 	"consumer-groups":         "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+	"transactions":            "org.apache.kafka.tools.TransactionsCommand",
 	"leader-election":         "org.apache.kafka.tools.LeaderElectionCommand",
 	"reassign-partitions":     "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
 	"producer-perf-test":      "org.apache.kafka.tools.ProducerPerformance",
