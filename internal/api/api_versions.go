@@ -12,7 +12,7 @@ var _ = register(API{
 		"the keys that this broker serves",
 		"throttle time",
 		"as 1; throttled after the answer, not before it (KIP-219)",
-		"flexible, but with the old response header; the client's name and version (KIP-511); finalized features (KIP-584); a tagged field by which Barnabas brokers know one another",
+		"flexible, but with the old response header; the client's name and version (KIP-511); finalized features (KIP-584); to a client that calls itself barnabas, a tagged field by which its brokers know one another",
 		"features whose minimum is 0 (KAFKA-17011)",
 	},
 	Handle: handleAPIVersions,
@@ -48,7 +48,9 @@ func handleAPIVersions(_ *Broker, q *Request) {
 		r.ApiKeys = append(r.ApiKeys, kmsg.ApiVersionsResponseApiKey{ApiKey: a.Key, MinVersion: a.Min, MaxVersion: a.Max})
 	}
 	r.FinalizedFeaturesEpoch = 0 // /feature is never changed once it is made
-	r.UnknownTags.Set(wire.KinTag, []byte{wire.KinLevel})
+	if q.Conn.SoftwareName == wire.KinName {
+		r.UnknownTags.Set(wire.KinTag, []byte{wire.KinLevel})
+	}
 	q.Reply(r)
 }
 

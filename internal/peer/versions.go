@@ -40,7 +40,7 @@ func (c *Conn) negotiate(ctx context.Context) error {
 	for _, version := range []int16{3, 0} {
 		request := kmsg.NewPtrApiVersionsRequest()
 		request.SetVersion(version)
-		request.ClientSoftwareName, request.ClientSoftwareVersion = "barnabas", "dev"
+		request.ClientSoftwareName, request.ClientSoftwareVersion = wire.KinName, "dev"
 		body, err := c.ask(ctx, wire.Header{Key: request.Key(), Version: version, Flexible: request.IsFlexible()}, request.AppendTo)
 		if err != nil {
 			return err

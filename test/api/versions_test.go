@@ -1,8 +1,11 @@
 package api
 
 import (
+	"strings"
 	"testing"
+	"time"
 
+	"barnabas/internal/wire"
 	"barnabas/test/raw"
 	"barnabas/test/real"
 
@@ -48,4 +51,32 @@ func advertised(t *testing.T, addr string, version int16) map[int16][2]int16 {
 		served[k.ApiKey] = [2]int16{k.MinVersion, k.MaxVersion}
 	}
 	return served
+}
+
+// The tagged field by which Barnabas brokers know one another goes to those
+// only, and harms nobody else. Brokers of 2.8.2 and 3.9.1 meet Barnabas in
+// test/replication.
+func TestTheTaggedFieldHarmsNoClient(t *testing.T) {
+	addr := real.Barnabas(t, 1).Addr
+	for name, want := range map[string]bool{wire.KinName: true, "apache-kafka-java": false} {
+		r := kmsg.NewPtrApiVersionsRequest()
+		r.SetVersion(3)
+		r.ClientSoftwareName, r.ClientSoftwareVersion = name, "1"
+		told := false
+		answer := raw.Do[*kmsg.ApiVersionsResponse](raw.Dial(t, addr), r)
+		answer.UnknownTags.Each(func(tag uint32, _ []byte) { told = told || tag == wire.KinTag })
+		if told != want {
+			t.Errorf("told to %s: %t", name, told)
+		}
+	}
+	for version, class := range map[string]string{
+		"2.8.2": "kafka.admin.BrokerApiVersionsCommand", "3.9.1": "kafka.admin.BrokerApiVersionsCommand", "4.1.0": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+	} {
+		if out := real.Run(t, time.Minute, real.Java(t, version, class, "--bootstrap-server", addr)); !strings.Contains(out, "Produce(0): 0 to 11") {
+			t.Errorf("%s prints:\n%s", version, out)
+		}
+	}
+	if out := real.Run(t, time.Minute, real.Kcat(t, "-b", addr, "-L", "-X", "debug=feature,protocol")); !strings.Contains(out, "broker 1 at "+addr) {
+		t.Errorf("kcat prints:\n%s", out)
+	}
 }
