@@ -14,6 +14,7 @@ import (
 	"barnabas/internal/metadata"
 	"barnabas/internal/replica"
 	"barnabas/internal/storage"
+	"barnabas/internal/wire"
 )
 
 // ErrClosing is why a connection closes whose request came while the broker stops.
@@ -66,6 +67,10 @@ type Broker struct {
 	Transactions *Transactions
 	// OpenTransactions are those that Transactions has open.
 	OpenTransactions *OpenTransactions
+	// VerifyTransaction asks the coordinator of a transaction, which is another
+	// broker, and returns a code for each partition. ErrNotVerified: that broker
+	// can't tell.
+	VerifyTransaction func(ctx context.Context, broker int32, v Verification) ([]wire.Code, error)
 	// Fetches holds the fetch sessions.
 	Fetches   *FetchSessions
 	ZooKeeper ZooKeeper
@@ -75,6 +80,9 @@ type Broker struct {
 	Services ControllerServices
 	// Controlled does what the active controller says.
 	Controlled Controlled
+	// AllocateProducerIDs asks the active controller, until ctx ends, for a block
+	// of producer ids: the first and how many.
+	AllocateProducerIDs func(ctx context.Context) (start int64, count int32, err error)
 	// AllOurs tells whether every live broker has said that it is Barnabas. It
 	// is false for a moment when a broker has just come.
 	AllOurs func() bool

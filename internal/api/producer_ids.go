@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
+	"time"
 
+	"barnabas/internal/config"
 	"barnabas/internal/jute"
 	"barnabas/internal/znode"
 )
 
-// producerIDs hands out the producer ids of the blocks that this broker takes
-// from /latest_producer_id_block. The next block is fetched when the present
-// one is nine tenths used, so that nobody waits (kafka.coordinator.transaction
+// producerIDs hands out the producer ids of the blocks that this broker gets
+// from the controller or, below inter-broker protocol 3.0, takes from
+// /latest_producer_id_block. The next block is fetched when the present one is
+// nine tenths used, so that nobody waits (kafka.coordinator.transaction
 // .ProducerIdManager, KIP-730).
 type producerIDs struct {
 	mu struct {
@@ -85,7 +89,7 @@ func (b *Broker) fetchProducerIDsLocked() {
 	ok := b.Go(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, zooKeeperTimeout)
 		defer cancel()
-		block, err := b.takeProducerIDBlock(ctx)
+		block, err := b.newProducerIDBlock(ctx)
 		m.Lock()
 		defer m.Unlock()
 		if err == nil {
@@ -106,10 +110,24 @@ func (b *Broker) fetchProducerIDsLocked() {
 
 var errProducerIDsUsedUp = errors.New("all producer ids are used up")
 
-// takeProducerIDBlock takes the next block for this broker. From inter-broker
-// protocol 3.0 on Kafka leaves that to the controller, which does the same: as
-// the write is conditional on the version that was read, it is safe whoever
-// does it.
+// allocationTimeout is how long the controller is asked for a block: then the
+// client is told to come again.
+const allocationTimeout = 5 * time.Second
+
+func (b *Broker) newProducerIDBlock(ctx context.Context) (znode.ProducerIDs, error) {
+	if b.Config.Load().IBP() < config.V3_0IV0 {
+		return b.takeProducerIDBlock(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, allocationTimeout)
+	defer cancel()
+	start, count, err := b.AllocateProducerIDs(ctx)
+	if err == nil && (start < 0 || count <= 0 || start > math.MaxInt64-int64(count)) {
+		err = fmt.Errorf("the controller's answer is no block: %d ids from %d", count, start)
+	}
+	return znode.ProducerIDs{Broker: b.ID, Start: start, End: start + int64(count) - 1}, err
+}
+
+// takeProducerIDBlock takes the next block for this broker.
 func (b *Broker) takeProducerIDBlock(ctx context.Context) (znode.ProducerIDs, error) {
 	for {
 		data, stat, err := b.ZooKeeper.Get(ctx, znode.ProducerIDBlock)

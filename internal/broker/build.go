@@ -131,7 +131,7 @@ func (b *Broker) serve(ctx context.Context) error {
 	b.api = &api.Broker{
 		ID: b.info.ID, ClusterID: b.info.ClusterID, Config: b.config, Metadata: b.metadata,
 		ZooKeeper: zkView{b.zk}, Controller: b.controller, Services: b.controller, Controlled: local{b}, Replicas: b.replicas, Groups: b.groups, Transactions: b.transactions, OpenTransactions: b.open, Fetches: api.NewFetchSessions(c.Int("max.incremental.fetch.session.cache.slots"), time.Now),
-		Storage: b.storage, AllOurs: b.kin.all, Log: b.log.With("part", "api"), LogLevel: b.level, Now: time.Now,
+		Storage: b.storage, AllocateProducerIDs: b.link.allocateProducerIDs, AllOurs: b.kin.all, Log: b.log.With("part", "api"), LogLevel: b.level, Now: time.Now,
 	}
 	b.handlers.Store(b.api)
 	b.onClose("handlers", func() error { b.api.Close(); return nil })

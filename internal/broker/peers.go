@@ -6,10 +6,12 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"time"
 
 	"barnabas/internal/config"
 	"barnabas/internal/peer"
 	"barnabas/internal/replica"
+	"barnabas/internal/wire"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -153,4 +155,46 @@ func (l *controllerLink) alterPartition(ctx context.Context, most int16, build f
 		return nil, err
 	}
 	return response.(*kmsg.AlterPartitionResponse), nil
+}
+
+// allocationPause is the pause before the controller is asked again for
+// producer ids (RPCProducerIdManager).
+const allocationPause = 50 * time.Millisecond
+
+// allocateProducerIDs asks the active controller for a block of producer ids,
+// again after each refusal, until ctx ends.
+func (l *controllerLink) allocateProducerIDs(ctx context.Context) (start int64, count int32, err error) {
+	for {
+		if start, count, err = l.askForProducerIDs(ctx); err == nil {
+			return start, count, nil
+		}
+		pause := time.NewTimer(allocationPause)
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return 0, 0, err
+		}
+	}
+}
+
+func (l *controllerLink) askForProducerIDs(ctx context.Context) (start int64, count int32, err error) {
+	id, epoch := l.b.info.ID, l.b.epoch.Load()
+	if l.own() {
+		return l.b.controller.AllocateProducerIDs(ctx, id, epoch)
+	}
+	response, err := l.ask(ctx, func(v *peer.Versions) (kmsg.Request, error) {
+		version, err := v.Best(int16(kmsg.AllocateProducerIDs), 0)
+		request := kmsg.NewPtrAllocateProducerIDsRequest()
+		request.Version, request.BrokerID, request.BrokerEpoch = version, id, epoch
+		return request, err
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	r := response.(*kmsg.AllocateProducerIDsResponse)
+	if code := wire.Code(r.ErrorCode); code != wire.None {
+		return 0, 0, code
+	}
+	return r.ProducerIDStart, r.ProducerIDLen, nil
 }

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"barnabas/internal/znode"
@@ -10,18 +12,40 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+func takeID(t *testing.T, conn *raw.Conn) int64 {
+	r := kmsg.NewPtrInitProducerIDRequest()
+	r.SetVersion(4)
+	r.TransactionTimeoutMillis = 1000
+	answer := raw.Do[*kmsg.InitProducerIDResponse](conn, r)
+	if answer.ErrorCode != 0 || answer.ProducerEpoch != 0 {
+		t.Fatalf("%+v", answer)
+	}
+	return answer.ProducerID
+}
+
+// From inter-broker protocol 3.0 on the controller hands out the blocks, below
+// it each broker takes its own; Kafka, which is the controller here, logs it.
+func TestTheControllerHandsOutBlocksOfProducerIDs(t *testing.T) {
+	for _, ibp := range []string{"3.9", "2.8"} {
+		zk, protocol := real.ZooKeeper(t), "inter.broker.protocol.version="+ibp
+		kafka := real.Kafka(t, "3.9.1", 1, zk, protocol)
+		ours := real.Barnabas(t, 2, "zookeeper.connect="+zk, protocol)
+		id := takeID(t, raw.Dial(t, ours.Addr))
+		if block := tree(t, zk, znode.ProducerIDBlock)[znode.ProducerIDBlock]; !strings.Contains(block, `"broker":2`) {
+			t.Errorf("IBP %s: %s", ibp, block)
+		}
+		mine := fmt.Sprintf("Acquired new producerId block ProducerIdsBlock(assignedBrokerId=2, firstProducerId=%d", id)
+		if asked := strings.Contains(kafka.Output(), mine); asked != (ibp == "3.9") {
+			t.Errorf("IBP %s: the controller was asked: %t", ibp, asked)
+		}
+		kafka.Kill()
+		ours.Kill()
+	}
+}
+
 func TestProducerIDsAreHandedOutOnceAndInOrder(t *testing.T) {
 	b := real.Barnabas(t, 1)
-	take := func(conn *raw.Conn) int64 {
-		r := kmsg.NewPtrInitProducerIDRequest()
-		r.SetVersion(4)
-		r.TransactionTimeoutMillis = 1000
-		answer := raw.Do[*kmsg.InitProducerIDResponse](conn, r)
-		if answer.ErrorCode != 0 || answer.ProducerEpoch != 0 {
-			t.Fatalf("%+v", answer)
-		}
-		return answer.ProducerID
-	}
+	take := func(conn *raw.Conn) int64 { return takeID(t, conn) }
 	conn := raw.Dial(t, b.Addr)
 	for want := range int64(2500) {
 		if got := take(conn); got != want {
