@@ -1,8 +1,6 @@
 package api
 
 import (
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -53,85 +51,6 @@ func fenced(code wire.Code, known bool) int16 {
 		code = wire.InvalidProducerEpoch
 	}
 	return int16(code)
-}
-
-// OpenTransactions are the producers that this broker coordinates, by producer
-// id: which partitions the records of their transactions may be written to. The
-// zero value is ready.
-type OpenTransactions struct{ byProducer sync.Map } // int64 to *openTransaction
-
-type openTransaction struct {
-	epoch      int16
-	partitions []wire.TopicPartition
-	state      int32 // the partition of __transaction_state
-}
-
-// Perform notes what a transaction's coordinator says.
-func (o *OpenTransactions) Perform(statePartition int32, command any) {
-	switch c := command.(type) {
-	case txn.Opened:
-		o.byProducer.Store(c.ID, &openTransaction{c.Epoch, c.Partitions, statePartition})
-	case txn.Closed:
-		o.byProducer.Store(c.ID, &openTransaction{c.Epoch, nil, statePartition})
-	case txn.Forgotten:
-		o.byProducer.Delete(c.Producer)
-	}
-}
-
-// Unloaded forgets the transactions of a partition of __transaction_state.
-func (o *OpenTransactions) Unloaded(statePartition int32) {
-	o.byProducer.Range(func(id, t any) bool {
-		if t.(*openTransaction).state == statePartition {
-			o.byProducer.Delete(id)
-		}
-		return true
-	})
-}
-
-// verdict judges a record of a transaction: INVALID_TXN_STATE if the transaction
-// does not have the partition, INVALID_PRODUCER_EPOCH if the producer is fenced.
-// known is false if this broker does not coordinate the producer.
-func (o *OpenTransactions) verdict(p coordinator.Producer, topic string, index int32) (code wire.Code, known bool) {
-	v, ok := o.byProducer.Load(p.ID)
-	if !ok {
-		return wire.InvalidTxnState, false
-	}
-	switch t := v.(*openTransaction); {
-	case t.epoch != p.Epoch:
-		return wire.InvalidProducerEpoch, true
-	case slices.Contains(t.partitions, wire.TopicPartition{Topic: topic, Partition: index}):
-		return wire.None, true
-	default:
-		return wire.InvalidTxnState, true
-	}
-}
-
-// mayWrite judges whether a producer's records may be written to a partition in
-// a transaction (KIP-890): one that is open there goes on; a new one must have
-// the partition. If another broker coordinates the transactional id, they may, as
-// far as this broker knows. Clients try again after NOT_ENOUGH_REPLICAS.
-func (b *Broker) mayWrite(id string, p coordinator.Producer, topic string, index int32) wire.Code {
-	code, known := b.OpenTransactions.verdict(p, topic, index)
-	if code == wire.None || !b.Config.Load().Bool("transaction.partition.verification.enable") {
-		return wire.None
-	}
-	part := b.Replicas.Partition(wire.TopicPartition{Topic: topic, Partition: index})
-	if part != nil && part.Log() != nil && part.Log().HasTransaction(p.ID, p.Epoch) {
-		return wire.None
-	}
-	if known {
-		return code
-	}
-	partition, ok := b.transactionPartition(id)
-	switch leads, serving := b.Transactions.Leads(partition); {
-	case !ok:
-		return code
-	case !leads:
-		return wire.None
-	case !serving:
-		return wire.NotEnoughReplicas
-	}
-	return code
 }
 
 // WriteMarkers appends the ends of transactions to partitions that this broker

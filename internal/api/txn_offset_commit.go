@@ -70,10 +70,29 @@ func handleTxnOffsetCommit(b *Broker, q *Request) {
 		reply()
 	})
 	if partition, ok := b.groupPartition(in.Group); ok {
-		if code := b.mayWrite(in.TransactionalID, *c.Producer, OffsetsTopic, partition); code != wire.None {
+		v := []verdict{{TopicPartition: wire.TopicPartition{Topic: OffsetsTopic, Partition: partition}}}
+		b.verify(in.TransactionalID, *c.Producer, v)
+		if code := toldToCommitter(v[0].code, q.Version >= 4); code != wire.None {
 			from.Fail(code)
 			return
 		}
+		c.Verified = v[0].since
 	}
 	b.atGroup(in.Group, from, func(m *groups.Machine, now time.Time, out *coordinator.Effects) { m.Commit(c, from, now, out) })
+}
+
+// toldToCommitter is a verdict's code as who commits offsets is told it
+// (GroupMetadataManager.maybeConvertOffsetCommitError).
+func toldToCommitter(code wire.Code, abortable bool) wire.Code {
+	switch code {
+	case wire.NetworkException:
+		return wire.CoordinatorLoadInProgress // which every client tries again after
+	case wire.TransactionAbortable:
+		if !abortable {
+			return wire.InvalidTxnState
+		}
+	case wire.ProducerFenced:
+		return wire.InvalidProducerEpoch
+	}
+	return code
 }

@@ -59,6 +59,7 @@ type Broker struct {
 	open         *api.OpenTransactions
 	markers      *markers.Writer
 	markerConns  markerConns
+	verifier     *verifier
 	handlers     atomic.Pointer[api.Broker] // api, once it is there
 
 	controller *controller.Controller

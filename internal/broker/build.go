@@ -130,7 +130,7 @@ func (b *Broker) serve(ctx context.Context) error {
 	c := b.config.Load()
 	b.api = &api.Broker{
 		ID: b.info.ID, ClusterID: b.info.ClusterID, Config: b.config, Metadata: b.metadata,
-		ZooKeeper: zkView{b.zk}, Controller: b.controller, Services: b.controller, Controlled: local{b}, Replicas: b.replicas, Groups: b.groups, Transactions: b.transactions, OpenTransactions: b.open, Fetches: api.NewFetchSessions(c.Int("max.incremental.fetch.session.cache.slots"), time.Now),
+		ZooKeeper: zkView{b.zk}, Controller: b.controller, Services: b.controller, Controlled: local{b}, Replicas: b.replicas, Groups: b.groups, Transactions: b.transactions, OpenTransactions: b.open, VerifyTransaction: b.verifier.ask, Fetches: api.NewFetchSessions(c.Int("max.incremental.fetch.session.cache.slots"), time.Now),
 		Storage: b.storage, AllocateProducerIDs: b.link.allocateProducerIDs, AllOurs: b.kin.all, Log: b.log.With("part", "api"), LogLevel: b.level, Now: time.Now,
 	}
 	b.handlers.Store(b.api)

@@ -31,6 +31,7 @@ func (b *Broker) newTransactions(c *config.Broker) {
 		IDCheck:      c.Duration("transaction.remove.expired.transaction.cleanup.interval.ms"),
 	}
 	b.open = new(api.OpenTransactions)
+	b.verifier = newVerifier(b)
 	b.markerConns.byBroker = map[int32]*peer.Conn{}
 	b.markers = markers.New(markers.Options{
 		Leader: b.leaderOf, Write: b.writeMarkers, Done: b.markersWritten, Pause: markerPause, Logger: b.log.With("part", "transactions"),
@@ -57,6 +58,7 @@ func (b *Broker) newTransactions(c *config.Broker) {
 }
 
 func (b *Broker) closeTransactions() error {
+	b.verifier.Close()
 	b.markers.Close()
 	b.transactions.Close()
 	b.markerConns.mu.Lock()

@@ -66,7 +66,7 @@ func (s *shard[M]) appendApart(now int64) {
 			s.batch.Append(now, r.Key, r.Value)
 		}
 	}
-	end, err := s.appendBatch()
+	end, err := s.appendBatch(e.Verified)
 	if err != nil {
 		for _, r := range e.Replies {
 			if _, ok := s.parked[r.To]; ok {
@@ -92,14 +92,14 @@ func (s *shard[M]) appendApart(now int64) {
 }
 
 // appendBatch appends what the builder has, and empties it.
-func (s *shard[M]) appendBatch() (end int64, err error) {
+func (s *shard[M]) appendBatch(verified int64) (end int64, err error) {
 	set, err := s.batch.Build()
 	switch {
 	case err != nil:
 	case !s.current():
 		err = wire.NotLeaderOrFollower
 	default:
-		end, err = s.log.Append(set)
+		end, err = s.log.Append(set, verified)
 	}
 	s.batch.Reset(s.batchOptions(nil))
 	return end, err
@@ -110,7 +110,7 @@ func (s *shard[M]) flush() {
 	if s.batch.Count() == 0 {
 		return
 	}
-	end, err := s.appendBatch()
+	end, err := s.appendBatch(0)
 	replies := s.replies
 	s.replies = nil
 	if err != nil {

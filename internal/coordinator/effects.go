@@ -71,6 +71,7 @@ type TimerChange struct {
 type Effects struct {
 	Records  []Record
 	Producer *Producer // the records belong to a transaction
+	Verified int64     // storage.AppendRequest's, of a transaction's records
 	Marker   *Marker   // a control record
 	Replies  []Reply
 	Timers   []TimerChange

@@ -14,8 +14,8 @@ type Log interface {
 	// Append writes one batch at the end, for all replicas, and returns the
 	// offset after it. It fails with a wire.Code or an error of storage: with
 	// NOT_LEADER_OR_FOLLOWER when the run of leadership that the Log stands for
-	// has ended.
-	Append(set []byte) (end int64, err error)
+	// has ended. verified is storage.AppendRequest's.
+	Append(set []byte, verified int64) (end int64, err error)
 	// Await and what it calls are as replica.Partition's.
 	Await(offset int64, w replica.AckWaiter, index int) (wire.Code, bool)
 	// Bounds returns the start and the end of the log.
@@ -39,8 +39,8 @@ type leaderLog struct {
 	since int32
 }
 
-func (l leaderLog) Append(set []byte) (int64, error) {
-	info, err := l.AppendSince(l.since, storage.AppendRequest{Records: set, LogAppendTime: -1, Origin: storage.Coordinator})
+func (l leaderLog) Append(set []byte, verified int64) (int64, error) {
+	info, err := l.AppendSince(l.since, storage.AppendRequest{Records: set, LogAppendTime: -1, Origin: storage.Coordinator, Verified: verified})
 	return info.LastOffset + 1, err
 }
 

@@ -33,6 +33,10 @@ type AppendRequest struct {
 	// CreateTime.
 	LogAppendTime int64
 	Origin        Origin
+	// Verified is the end of the log, plus one, when it began to be verified that
+	// the producer's transaction has the partition: the set is refused if the
+	// transaction has been ended since (KIP-890). 0: it was not verified.
+	Verified int64
 }
 
 // AppendInfo says where a set went.
@@ -103,7 +107,7 @@ func (l *Log) appendLocked(req AppendRequest, sum summary, m marker) (AppendInfo
 				return info, nil
 			}
 		}
-		if err := l.mu.producers.check(b, m, req.Origin); err != nil {
+		if err := l.mu.producers.check(b, m, req.Origin, req.Verified); err != nil {
 			return info, err
 		}
 	}

@@ -38,6 +38,7 @@ type producer struct {
 	coordinatorEpoch int32
 	lastTimestamp    int64
 	txnFirst         int64 // first offset of the open transaction, -1
+	markedUpTo       int64 // the offset after its last marker, 0: none came in this run
 }
 
 // openTxn is a transaction that has not ended, or whose end is above the high
@@ -109,8 +110,9 @@ func inSequence(last, next int32) bool {
 }
 
 // check decides whether a batch may follow what is known of its producer
-// (Kafka's ProducerAppendInfo). m is the marker of a control batch.
-func (p *producers) check(b record.Batch, m marker, origin Origin) error {
+// (Kafka's ProducerAppendInfo). m is the marker of a control batch, verified is
+// as in AppendRequest.
+func (p *producers) check(b record.Batch, m marker, origin Origin, verified int64) error {
 	id, epoch := b.ProducerID(), b.ProducerEpoch()
 	e := p.byID[id]
 	if e == nil {
@@ -127,6 +129,9 @@ func (p *producers) check(b record.Batch, m marker, origin Origin) error {
 	}
 	if e.txnFirst >= 0 && !b.Transactional() {
 		return fmt.Errorf("%w: producer %d has a transaction open and sent a batch outside of it", ErrInvalidTxnState, id)
+	}
+	if verified > 0 && e.txnFirst < 0 && e.markedUpTo >= verified {
+		return fmt.Errorf("%w: the transaction of producer %d ended meanwhile", ErrInvalidTxnState, id)
 	}
 	if origin != Client {
 		return nil
@@ -171,7 +176,7 @@ func (p *producers) apply(b record.Batch, m marker) (done ended, ok bool) {
 		if m.kind < 0 {
 			return ended{}, false
 		}
-		e.lastTimestamp, e.coordinatorEpoch = b.MaxTimestamp(), m.coordinatorEpoch
+		e.lastTimestamp, e.coordinatorEpoch, e.markedUpTo = b.MaxTimestamp(), m.coordinatorEpoch, b.NextOffset()
 		return p.end(id, e, b.BaseOffset(), m.kind == 0)
 	}
 	batch := producerBatch{b.LastSequence(), b.LastOffset(), b.LastOffsetDelta(), b.MaxTimestamp()}

@@ -20,6 +20,7 @@ type Commit struct {
 	Generation    int32 // -1: from outside of the group
 	// Producer is set for TxnOffsetCommit.
 	Producer *coordinator.Producer
+	Verified int64 // coordinator.Effects has it
 	Offsets  []CommitOffset
 }
 
@@ -78,7 +79,7 @@ func (m *Machine) Commit(c *Commit, from coordinator.Caller, now time.Time, out 
 		}))
 	}
 	if len(out.Records) > 0 {
-		out.Producer = c.Producer
+		out.Producer, out.Verified = c.Producer, c.Verified
 		m.groupOrNew(c.Group, now)
 	}
 	if g != nil && c.Producer == nil {

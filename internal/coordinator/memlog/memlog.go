@@ -149,7 +149,7 @@ func (p *Partition) Set() []byte {
 }
 
 // Append is coordinator.Log's.
-func (l *Leader) Append(set []byte) (int64, error) {
+func (l *Leader) Append(set []byte, _ int64) (int64, error) {
 	p := l.p
 	p.mu.Lock()
 	if p.mu.leader != l {
