@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"barnabas/internal/security"
 	"barnabas/internal/wire"
 	"barnabas/internal/znode"
 
@@ -19,7 +20,7 @@ var _ = register(API{
 
 // credentialChange is a change of one credential; nil credential deletes it.
 type credentialChange struct {
-	mechanism  *scramMechanism
+	mechanism  *security.SCRAM
 	credential *znode.SCRAMCredential
 }
 
@@ -71,7 +72,7 @@ func handleAlterUserSCRAMCredentials(b *Broker, q *Request) {
 // scramChanges checks the request and gathers the changes of each user.
 func scramChanges(in *kmsg.AlterUserSCRAMCredentialsRequest) (map[string][]credentialChange, map[string]*Error) {
 	changes, failed := map[string][]credentialChange{}, map[string]*Error{}
-	check := func(user string, number int8) *scramMechanism {
+	check := func(user string, number int8) *security.SCRAM {
 		m := scramByNumber(number)
 		switch {
 		case user == "":
@@ -91,14 +92,14 @@ func scramChanges(in *kmsg.AlterUserSCRAMCredentialsRequest) (map[string][]crede
 		switch {
 		case m == nil:
 			continue
-		case u.Iterations < m.iterations:
+		case u.Iterations < m.MinIterations:
 			failed[u.Name] = refuse(wire.UnacceptableCredential, "Too few iterations")
-		case u.Iterations > maxScramIterations:
+		case u.Iterations > security.MaxSCRAMIterations:
 			failed[u.Name] = refuse(wire.UnacceptableCredential, "Too many iterations")
 		case len(u.SaltedPassword) == 0: // an empty key is no key
 			failed[u.Name] = refuse(wire.UnacceptableCredential, "The salted password must not be empty")
 		default:
-			c := m.credential(u.Salt, u.SaltedPassword, u.Iterations)
+			c := m.Credential(u.Salt, u.SaltedPassword, u.Iterations)
 			changes[u.Name] = append(changes[u.Name], credentialChange{m, &c})
 		}
 	}
@@ -117,13 +118,13 @@ func (b *Broker) alterCredentials(ctx context.Context, user string, changes []cr
 	}
 	for _, c := range changes {
 		if c.credential != nil {
-			stored[c.mechanism.name] = c.credential.String()
+			stored[c.mechanism.Name] = c.credential.String()
 			continue
 		}
-		if _, there := stored[c.mechanism.name]; !there {
+		if _, there := stored[c.mechanism.Name]; !there {
 			return refuse(wire.ResourceNotFound, "Attempt to delete a user credential that does not exist")
 		}
-		delete(stored, c.mechanism.name)
+		delete(stored, c.mechanism.Name)
 	}
 	return b.writeEntityConfig(ctx, znode.UserConfig(znode.EntityName{Name: user}), stored)
 }

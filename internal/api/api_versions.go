@@ -32,6 +32,12 @@ func handleAPIVersions(_ *Broker, q *Request) {
 		return
 	}
 	r := kmsg.NewPtrApiVersionsResponse()
+	if s := q.Conn.SASL; s != nil && s.Exchanging() {
+		r.ErrorCode = int16(wire.IllegalSASLState)
+		q.write(r)
+		q.last(s.Unexpected(q.Key))
+		return
+	}
 	if q.Version >= 3 {
 		var in kmsg.ApiVersionsRequest
 		if !q.Decode(&in) {
@@ -43,6 +49,9 @@ func handleAPIVersions(_ *Broker, q *Request) {
 			return
 		}
 		q.Conn.SoftwareName, q.Conn.SoftwareVersion = in.ClientSoftwareName, in.ClientSoftwareVersion
+	}
+	if q.Conn.SASL != nil {
+		q.Conn.SASL.VersionsAsked()
 	}
 	for _, a := range All() {
 		r.ApiKeys = append(r.ApiKeys, kmsg.ApiVersionsResponseApiKey{ApiKey: a.Key, MinVersion: a.Min, MaxVersion: a.Max})

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 
+	"barnabas/internal/security"
 	"barnabas/internal/wire"
 	"barnabas/internal/znode"
 
@@ -83,17 +84,17 @@ func (b *Broker) describeUser(ctx context.Context, user string, times int) ([]km
 		return nil, err
 	}
 	var infos []kmsg.DescribeUserSCRAMCredentialsResponseResultCredentialInfo
-	for _, m := range scramMechanisms {
-		text, there := stored[m.name]
+	for _, m := range security.SCRAMs {
+		text, there := stored[m.Name]
 		if !there {
 			continue
 		}
 		c, err := znode.ParseSCRAMCredential(text)
 		if err != nil {
-			b.Log.Warn("a SCRAM credential can't be read", "user", user, "mechanism", m.name)
+			b.Log.Warn("a SCRAM credential can't be read", "user", user, "mechanism", m.Name)
 			continue
 		}
-		infos = append(infos, kmsg.DescribeUserSCRAMCredentialsResponseResultCredentialInfo{Mechanism: m.number, Iterations: int32(c.Iterations)})
+		infos = append(infos, kmsg.DescribeUserSCRAMCredentialsResponseResultCredentialInfo{Mechanism: m.Number, Iterations: int32(c.Iterations)})
 	}
 	if len(infos) == 0 {
 		return nil, refuse(wire.ResourceNotFound, "Attempt to describe a user credential that does not exist: "+user)

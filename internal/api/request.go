@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"barnabas/internal/security"
 	"barnabas/internal/storage"
 	"barnabas/internal/wire"
 
@@ -15,10 +16,11 @@ type Outcome int8
 
 // The outcomes. The zero value is a request that is still being worked on.
 const (
-	Pending   Outcome = iota
-	Answer            // the bytes of W, with Inserts between them
-	NoAnswer          // Produce with acks=0
-	CloseConn         // the connection closes once the earlier answers are out
+	Pending    Outcome = iota
+	Answer             // the bytes of W, with Inserts between them
+	NoAnswer           // Produce with acks=0
+	CloseConn          // the connection closes once the earlier answers are out
+	LastAnswer         // an Answer after which the connection closes
 )
 
 // Conn is what handlers may know of the connection that a request came on.
@@ -28,6 +30,10 @@ type Conn struct {
 	RemoteAddr string        // host:port of the client
 	RemoteHost string        // the same without port, as quotas and groups name it
 	Done       chan struct{} // closed when the connection is gone: nobody reads the answer
+
+	// SASL is the connection's authentication, nil on a listener without;
+	// owned by the connection's reading goroutine.
+	SASL *security.Session
 
 	// Set by ApiVersions v3+ (KIP-511), owned by the connection's reading goroutine.
 	SoftwareName, SoftwareVersion string
@@ -46,7 +52,7 @@ type Insert struct {
 
 // Request is one request of a client and the place of its answer.
 //
-// Exactly one of Done, Skip or Fail is called on it, from any goroutine; from
+// Exactly one of Done, Skip, Fail or last is called on it, from any goroutine; from
 // then on the handler must not touch it. Until then Body stays valid, or until
 // ReleaseFrame, which a handler calls before it waits long.
 type Request struct {
@@ -58,7 +64,7 @@ type Request struct {
 	W       wire.Writer // the answer: the server has put length and header there already
 	Inserts []Insert    // in order of At
 	Outcome Outcome
-	Reason  error // why the connection closes; logged once
+	Reason  error // why the connection closes, or closes after the answer; logged once
 
 	// Cancel, when a handler sets it before it returns with the request still
 	// pending, is called once when the connection is gone or the server stops
@@ -80,6 +86,12 @@ func (q *Request) Skip() { q.end(NoAnswer) }
 func (q *Request) Fail(reason error) {
 	q.Reason = reason
 	q.end(CloseConn)
+}
+
+// last sends what W holds and then closes the connection.
+func (q *Request) last(reason error) {
+	q.Reason = reason
+	q.end(LastAnswer)
 }
 
 func (q *Request) end(o Outcome) {
@@ -107,9 +119,13 @@ func (q *Request) InsertSlice(s storage.Slice) {
 
 // Reply sends a kmsg response at the request's version.
 func (q *Request) Reply(r kmsg.Response) {
+	q.write(r)
+	q.Done()
+}
+
+func (q *Request) write(r kmsg.Response) {
 	r.SetVersion(q.Version)
 	q.W.B = r.AppendTo(q.W.B)
-	q.Done()
 }
 
 // Decode reads the body into r at the request's version. If it can't, or null

@@ -74,13 +74,13 @@ func TestQuotaValuesAsKafkaWritesThem(t *testing.T) {
 // The keys are those that Kafka 3.9.1 stored for the same salted passwords.
 func TestSCRAMCredential(t *testing.T) {
 	password := []byte(strings.Repeat("s", 64))
-	got := scramByNumber(2).credential([]byte("salt"), password, 8192).String()
+	got := scramByNumber(2).Credential([]byte("salt"), password, 8192).String()
 	want := "salt=c2FsdA==,stored_key=bCzg9WTJfqu6rHHdM7YEFAMZDDm6Dq9r47NejDDfJcoJydKZnJz5haaNUk3GKlXOZyTOLhykpQ6tG1aEOr1D5Q==," +
 		"server_key=d9RJYBsBx8EQd62NWZC9h7nywuQr1fiU9+DqOopsXpqiMg44eaLd2w4OIZJ+Ob6pvxp1cjyT0pEdcZqnmmh5Vg==,iterations=8192"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	got = scramByNumber(1).credential([]byte("salt"), password[:32], 4096).String()
+	got = scramByNumber(1).Credential([]byte("salt"), password[:32], 4096).String()
 	want = "salt=c2FsdA==,stored_key=lxYfhO2tTVuZTBuiSXuHhh7jbU20+UHsYgCvxfThgzc=,server_key=KiWp8bLpBKTiHQ42vNpp/K9RLWMk8XQiWbz6Um9hUnI=,iterations=4096"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

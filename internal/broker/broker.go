@@ -18,9 +18,12 @@ import (
 	"barnabas/internal/keeper"
 	"barnabas/internal/metadata"
 	"barnabas/internal/replica"
+	"barnabas/internal/security"
 	"barnabas/internal/server"
 	"barnabas/internal/storage"
 	"barnabas/internal/zookeeper"
+
+	"github.com/twmb/franz-go/pkg/sasl"
 )
 
 // Options are the arguments of Start.
@@ -58,6 +61,9 @@ type Broker struct {
 	transactions *api.Transactions
 	open         *api.OpenTransactions
 	markers      *markers.Writer
+	sasl         map[string]*security.Listener // by the name of a listener that has SASL
+	users        *security.Credentials
+	logins       map[string]sasl.Mechanism // how this broker authenticates, by the listener's name
 	markerConns  markerConns
 	verifier     *verifier
 	handlers     atomic.Pointer[api.Broker] // api, once it is there
@@ -159,10 +165,8 @@ func (b *Broker) onClose(name string, f func() error) {
 // clients that come early wait in the kernel's queue.
 func (b *Broker) bind(context.Context) error {
 	c := b.config.Load()
-	for _, l := range c.Listeners() {
-		if l.Protocol != config.Plaintext {
-			return fmt.Errorf("listener %s: security protocol %v is not supported yet; use PLAINTEXT", l, l.Protocol)
-		}
+	if err := b.secure(c); err != nil {
+		return err
 	}
 	bound := map[string]int{}
 	for _, l := range c.Listeners() {

@@ -18,12 +18,17 @@ import (
 // readDynamicConfig puts in force what ZooKeeper holds for this broker, and
 // reads the topics' overrides.
 func (b *Broker) readDynamicConfig(ctx context.Context) error {
-	b.configs = newConfigWatcher(b.zk, b.log, b.config, b.info.ID)
+	b.configs = newConfigWatcher(b.zk, b.log, b.config, b.info.ID, b.users)
 	if err := b.configs.reloadBroker(ctx); err != nil {
 		return fmt.Errorf("ZooKeeper: reading dynamic configuration: %w", err)
 	}
 	if err := b.configs.readAllTopics(ctx); err != nil {
 		return fmt.Errorf("ZooKeeper: reading the topics' configuration: %w", err)
+	}
+	if len(b.sasl) > 0 {
+		if err := b.configs.readAllUsers(ctx); err != nil {
+			return fmt.Errorf("ZooKeeper: reading the users' credentials: %w", err)
+		}
 	}
 	return nil
 }
@@ -138,7 +143,7 @@ func (b *Broker) serve(ctx context.Context) error {
 	var listeners []server.Listener
 	for i, l := range b.info.Listeners {
 		listeners = append(listeners, server.Listener{
-			Listener: b.sockets[i], Name: l.Name, Protocol: l.Protocol.String(), InterBroker: l.Name == c.InterBrokerListener(),
+			Listener: b.sockets[i], Name: l.Name, Protocol: l.Protocol.String(), SASL: b.sasl[l.Name], InterBroker: l.Name == c.InterBrokerListener(),
 			MaxConnections: c.ForListener(l.Name).Int("max.connections"),
 		})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"barnabas/internal/config"
 	"barnabas/internal/jute"
+	"barnabas/internal/security"
 	"barnabas/internal/znode"
 	"barnabas/internal/zookeeper"
 )
@@ -26,6 +27,7 @@ type configWatcher struct {
 	log     *slog.Logger
 	dynamic *config.Dynamic
 	id      int32
+	users   *security.Credentials
 	apply   func(topic string, c *config.Topic) // to the logs that are open
 	changed func(topic string)                  // tells the controller
 
@@ -38,8 +40,8 @@ type configWatcher struct {
 	}
 }
 
-func newConfigWatcher(zk *zookeeper.Client, log *slog.Logger, dynamic *config.Dynamic, id int32) *configWatcher {
-	w := &configWatcher{zk: zk, log: log, dynamic: dynamic, id: id, wake: make(chan struct{}, 1), last: -1}
+func newConfigWatcher(zk *zookeeper.Client, log *slog.Logger, dynamic *config.Dynamic, id int32, users *security.Credentials) *configWatcher {
+	w := &configWatcher{zk: zk, log: log, dynamic: dynamic, id: id, users: users, wake: make(chan struct{}, 1), last: -1}
 	w.mu.topics = map[string]map[string]string{}
 	return w
 }
@@ -142,9 +144,56 @@ func (w *configWatcher) reload(ctx context.Context, e znode.ConfigEntity) error 
 		w.changed(e.Name)
 	case znode.BrokerEntity:
 		return w.reloadBroker(ctx)
+	case znode.UserEntity:
+		if !e.Default && !e.HasClient {
+			return w.reloadUser(ctx, e.Name)
+		}
 	default:
-		// Quotas and SCRAM credentials are kept in ZooKeeper; nothing enforces
-		// them yet.
+		// Quotas are kept in ZooKeeper; nothing enforces them yet.
+	}
+	return nil
+}
+
+// reloadUser puts a user's SCRAM credentials in force, or that there are none.
+func (w *configWatcher) reloadUser(ctx context.Context, user string) error {
+	properties, err := w.read(ctx, znode.UserConfig(znode.EntityName{Name: user}).Path())
+	if err != nil {
+		return err
+	}
+	w.setUser(user, properties)
+	return nil
+}
+
+func (w *configWatcher) setUser(user string, properties map[string]string) {
+	if err := w.users.Set(user, properties); err != nil {
+		w.log.Warn("a SCRAM credential can't be read; the user can't authenticate with it", "err", err)
+	}
+}
+
+// readAllUsers reads the SCRAM credentials of all users, for a start.
+func (w *configWatcher) readAllUsers(ctx context.Context) error {
+	names, _, err := w.zk.Children(ctx, znode.ConfigPath(znode.UserEntity))
+	if err != nil {
+		return err
+	}
+	paths := make([]string, len(names))
+	for i, name := range names {
+		paths[i] = znode.ConfigPath(znode.UserEntity) + "/" + name
+	}
+	reads, err := w.zk.GetMany(ctx, paths, false)
+	if err != nil {
+		return err
+	}
+	for i, r := range reads {
+		user, err := znode.ParseEntityName(znode.UserEntity, names[i])
+		if err != nil || user.Default || r.Err != nil {
+			continue
+		}
+		properties, err := znode.DecodeConfig(r.Data)
+		if err != nil {
+			w.log.Error("skipped a user's configuration that can't be read", "path", paths[i], "err", err)
+		}
+		w.setUser(user.Name, properties)
 	}
 	return nil
 }

@@ -24,8 +24,8 @@ func hostPort(host string, port int32) string { return net.JoinHostPort(host, st
 // controlListener is the listener of other brokers that the controller's
 // requests, and those to the controller, go to.
 func controlListener(c *config.Broker) string {
-	if c.Has("control.plane.listener.name") {
-		return c.String("control.plane.listener.name")
+	if name := c.ControlPlaneListener(); name != "" {
+		return name
 	}
 	return c.InterBrokerListener()
 }
@@ -33,10 +33,17 @@ func controlListener(c *config.Broker) string {
 // clientID is how this broker's requests to others are signed, as Kafka's are.
 func (b *Broker) clientID() string { return strconv.Itoa(int(b.info.ID)) }
 
-// dialer connects to other brokers; the security of inter-broker listeners
-// belongs here.
-func (b *Broker) dialer() peer.Dialer {
-	return peer.Plaintext{ReceiveBuffer: b.config.Load().Int("replica.socket.receive.buffer.bytes")}
+// dialer connects to other brokers' inter-broker listener.
+func (b *Broker) dialer() peer.Dialer { return b.dialerTo(b.config.Load().InterBrokerListener()) }
+
+// dialerTo connects to a listener of other brokers, which has the security of
+// this broker's listener of that name.
+func (b *Broker) dialerTo(listener string) peer.Dialer {
+	tcp := peer.Plaintext{ReceiveBuffer: b.config.Load().Int("replica.socket.receive.buffer.bytes")}
+	if m := b.logins[listener]; m != nil {
+		return peer.SASL{Dialer: tcp, Mechanism: m, ClientID: b.clientID()}
+	}
+	return tcp
 }
 
 // address returns where a live broker's inter-broker listener is.
@@ -122,7 +129,7 @@ func (l *controllerLink) to() (conn *peer.Conn, id int32, err error) {
 		l.mu.conn = peer.New(peer.Options{
 			Address:  func() (string, bool) { return l.b.addressOn(id, controlListener(l.b.config.Load())) },
 			ClientID: l.b.clientID(), Negotiate: true, Timeout: c.Duration("controller.socket.timeout.ms"),
-			MaxPause: controlPause, Dialer: l.b.dialer(),
+			MaxPause: controlPause, Dialer: l.b.dialerTo(controlListener(c)),
 		})
 	}
 	return l.mu.conn, id, nil

@@ -84,7 +84,7 @@ func (b *Broker) remoteTarget(endpoints []controller.Endpoint) *remote {
 	address, found := addressIn(endpoints, controlListener(c))
 	return &remote{conn: peer.New(peer.Options{
 		Address:  func() (string, bool) { return address, found },
-		ClientID: b.clientID(), Timeout: c.Duration("controller.socket.timeout.ms"), MaxPause: controlPause, Dialer: b.dialer(),
+		ClientID: b.clientID(), Timeout: c.Duration("controller.socket.timeout.ms"), MaxPause: controlPause, Dialer: b.dialerTo(controlListener(c)),
 	})}
 }
 

@@ -275,3 +275,29 @@ func (b *Broker) ForListener(name string) *Broker {
 	}
 	return &c
 }
+
+// MechanismProperty returns a property of a SASL mechanism on a listener, which
+// stands under listener.name.<listener>.<mechanism>.<base>, or else under
+// <mechanism>.<base>, and the key under which it stands or should.
+func (b *Broker) MechanismProperty(listener, mechanism, base string) (text, key string) {
+	plain := strings.ToLower(mechanism) + "." + base
+	key = listenerPrefix + strings.ToLower(listener) + "." + plain
+	text, ok := b.set[key]
+	if !ok {
+		if text, ok = b.set[plain]; ok {
+			key = plain
+		}
+	}
+	return trim(text), key
+}
+
+// MaxReauth returns connections.max.reauth.ms for a mechanism of a listener.
+func (b *Broker) MaxReauth(listener, mechanism string) time.Duration {
+	const base = "connections.max.reauth.ms"
+	if text, _ := b.MechanismProperty(listener, mechanism, base); text != "" {
+		if v, reason := brokerTable.get(base).parse(text); reason == "" {
+			return span(v.(int64), time.Millisecond)
+		}
+	}
+	return b.ForListener(listener).Duration(base)
+}

@@ -75,6 +75,23 @@ var mechanismKeys = []string{
 	"sasl.server.callback.handler.class", "connections.max.reauth.ms",
 }
 
+// mechanismKey takes a key of mechanismKeys apart that may stand with or without
+// a listener's prefix; without a mechanism before it, mechanism is "".
+func mechanismKey(name string) (mechanism, base string) {
+	if under, ok := listenerKey(name); ok {
+		name = under
+	}
+	for _, key := range mechanismKeys {
+		if name == key {
+			return "", key
+		}
+		if m, ok := strings.CutSuffix(name, "."+key); ok && !strings.Contains(m, ".") {
+			return m, key
+		}
+	}
+	return "", ""
+}
+
 // brokerDefinition finds the definition that a broker key is checked with, be
 // it plain or prefixed with a listener; nil if there is none.
 func brokerDefinition(name string) *Definition {

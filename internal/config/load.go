@@ -152,7 +152,12 @@ func (l *loader) remark(key, text string) string {
 		return key + " is of an earlier version of Kafka and has no effect: " + what
 	}
 	d := brokerDefinition(key)
+	mechanism, base := mechanismKey(key)
 	switch {
+	case base != "" && mechanism != "":
+		return ""
+	case base == "sasl.jaas.config":
+		return key + " has no effect without the mechanism's name: write listener.name.LISTENER.MECHANISM.sasl.jaas.config, both in lower case"
 	case d == nil && topicTable.get(key) != nil:
 		return fmt.Sprintf("%s is a topic's property and has no effect here: the default of all topics is %s",
 			key, orNone(topicTable.get(key).BrokerKey))

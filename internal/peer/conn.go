@@ -244,6 +244,9 @@ func (c *Conn) connect(ctx context.Context) error {
 		c.drop()
 		return ErrClosed
 	}
+	if l, ok := c.nc.(limited); ok && time.Now().After(l.renew) {
+		c.drop()
+	}
 	if c.nc != nil {
 		return nil
 	}

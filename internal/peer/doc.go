@@ -12,8 +12,10 @@
 // version, which follows inter.broker.protocol.version on both sides. Others
 // ask for the peer's ApiVersions when they connect ([Options.Negotiate]).
 //
-// A [Dialer] makes the transport; it is the one place where TLS and SASL to
-// other brokers belong. Only plain TCP is there so far.
+// A [Dialer] makes the transport; it is the one place where security towards
+// other brokers belongs: [Plaintext] is TCP alone, [SASL] authenticates on it.
+// A connection whose SASL session is about to end is made anew before the next
+// request.
 //
 // The package refuses answers that are larger than [Options.MaxAnswer] before
 // it takes memory for them, and answers that are not to the question.

@@ -194,12 +194,28 @@ func (c *conn) put(r *request) error {
 	case api.NoAnswer:
 		return nil
 	case api.CloseConn:
-		if r.Reason != nil {
-			c.s.complaints.add(c.info.RemoteHost, time.Now(), "closing a connection", "client", c.info.RemoteAddr,
-				"listener", c.info.Listener, "client_id", r.ClientID, "err", r.Reason)
-		}
+		c.giveReason(r)
 		return errClosedByAnswer
+	case api.LastAnswer:
+		if err := c.send(r); err != nil {
+			return err
+		}
+		c.giveReason(r)
+		return errClosedByAnswer
+	default:
+		return c.send(r)
 	}
+}
+
+// giveReason logs why a request closes its connection.
+func (c *conn) giveReason(r *request) {
+	if r.Reason != nil {
+		c.s.complaints.add(c.info.RemoteHost, time.Now(), "closing a connection", "client", c.info.RemoteAddr,
+			"listener", c.info.Listener, "client_id", r.ClientID, "err", r.Reason)
+	}
+}
+
+func (c *conn) send(r *request) error {
 	n := len(r.W.B) - 4
 	for i := range r.Inserts {
 		n += r.Inserts[i].Slice.Len

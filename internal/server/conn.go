@@ -73,6 +73,9 @@ type task struct {
 func newConn(s *Server, l *Listener, nc net.Conn, host string) *conn {
 	c := &conn{s: s, listener: l, nc: nc, room: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
 	c.info = api.Conn{ID: s.lastID.Add(1), Listener: l.Name, RemoteAddr: nc.RemoteAddr().String(), RemoteHost: host, Done: make(chan struct{})}
+	if l.SASL != nil {
+		c.info.SASL = l.SASL.Session()
+	}
 	c.active.Store(time.Now().UnixNano())
 	c.in.c = c
 	c.in.mark.init(nc)
@@ -123,7 +126,11 @@ func (c *conn) complain(err error) {
 	if errors.As(err, &op) { // reset by the client, or closed by us
 		return
 	}
-	c.s.complaints.add(c.info.RemoteHost, time.Now(), "closing a connection", "client", c.info.RemoteAddr, "listener", c.info.Listener, "err", err)
+	args := []any{"client", c.info.RemoteAddr, "listener", c.info.Listener, "err", err}
+	if c.info.SASL != nil {
+		args = append(args, "principal", c.info.SASL.Principal())
+	}
+	c.s.complaints.add(c.info.RemoteHost, time.Now(), "closing a connection", args...)
 }
 
 // waitForRoom stops reading while too much is unanswered.
@@ -135,7 +142,8 @@ func (c *conn) waitForRoom() error {
 		if closing {
 			return errDone
 		}
-		if n < maxUnanswered && (bytes < maxUnansweredBytes || n == 0) {
+		refused := c.info.SASL != nil && c.info.SASL.Failed() // its last answer is on the way
+		if !refused && n < maxUnanswered && (bytes < maxUnansweredBytes || n == 0) {
 			return nil
 		}
 		select {
@@ -224,7 +232,7 @@ func (c *conn) handle(f frame) error {
 	}
 	r.Received = time.Now()
 	c.active.Store(r.Received.UnixNano())
-	if err := c.header(r, f.buf.b[:f.size]); err != nil {
+	if err := c.header(r, f); err != nil {
 		r.recycle()
 		return err
 	}
@@ -233,15 +241,21 @@ func (c *conn) handle(f frame) error {
 		return errAskedToStop
 	}
 	r.W.B = append(r.W.B[:0], 0, 0, 0, 0)
-	r.W.B = wire.AppendResponseHeader(r.W.B, r.Header)
+	if f.api != api.SASLToken {
+		r.W.B = wire.AppendResponseHeader(r.W.B, r.Header)
+	}
 	c.push(r, f.size)
 	c.run(f.api, r)
 	return c.settle(r)
 }
 
-// header reads the request's header and leaves the body.
-func (c *conn) header(r *request, b []byte) error {
-	in := wire.NewReader(b)
+// header reads the request's header and leaves the body. A bare token has none.
+func (c *conn) header(r *request, f frame) error {
+	if f.api == api.SASLToken {
+		r.Body = f.buf.b[:f.size]
+		return nil
+	}
+	in := wire.NewReader(f.buf.b[:f.size])
 	h := wire.Header{Key: in.Int16(), Version: in.Int16(), CorrelationID: in.Int32()}
 	first, ok := wire.FirstFlexible(h.Key)
 	h.Flexible = ok && h.Version >= first
@@ -262,6 +276,11 @@ func (c *conn) header(r *request, b []byte) error {
 
 // judge decides on a request before its body is read.
 func (c *conn) judge(key, version int16, size int) (*api.API, error) {
+	if c.info.SASL != nil {
+		if err := c.info.SASL.Admit(key, time.Now()); err != nil {
+			return nil, err
+		}
+	}
 	a := api.Lookup(key)
 	switch {
 	case a == nil || version < a.Min,

@@ -14,7 +14,11 @@
 // is cut short, an API key or version that is not served: each closes its
 // connection with one log line. Connections beyond the limits are closed or
 // kept waiting as Kafka does. A listener with a security protocol other than
-// PLAINTEXT is an error of [New].
+// PLAINTEXT or SASL_PLAINTEXT is an error of [New].
+//
+// On a SASL listener, package security says of each frame whether it may come,
+// and how large it may be before the client has authenticated; a bare token is
+// handled like a request.
 //
 // # Order
 //

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"barnabas/internal/api"
 )
 
 const (
@@ -48,18 +50,13 @@ func (in *frameReader) next() (err error) {
 		return err
 	}
 	size := int(int32(binary.BigEndian.Uint32(in.buf[in.r:])))
-	if size <= 0 || int64(size) > in.c.s.maxRequest.Load() {
+	limit, bare := in.limit()
+	if size < 0 || size == 0 && !bare || int64(size) > limit {
 		return fmt.Errorf("%w: %d%s", errFrameSize, size, hint(uint32(size)))
 	}
-	if err = in.fill(4 + min(size, 4)); err != nil {
-		return err
-	}
-	if size < 4 {
-		return fmt.Errorf("%w: %d", errFrameSize, size)
-	}
-	head := in.buf[in.r+4:]
-	f.api, err = in.c.judge(int16(binary.BigEndian.Uint16(head)), int16(binary.BigEndian.Uint16(head[2:])), size)
-	if err != nil {
+	if bare {
+		f.api = api.SASLToken
+	} else if err = in.begin(f, size); err != nil {
 		return err
 	}
 	f.size = size
@@ -71,6 +68,28 @@ func (in *frameReader) next() (err error) {
 	}
 	in.filled = max(in.filled, size)
 	return nil
+}
+
+// limit returns how large the next frame may be, and whether it is a bare token
+// of a SASL mechanism. Who has not authenticated gets little.
+func (in *frameReader) limit() (limit int64, bare bool) {
+	if s := in.c.info.SASL; s != nil && !s.Authenticated() {
+		return int64(s.MaxReceive()), s.Raw()
+	}
+	return in.c.s.maxRequest.Load(), false
+}
+
+// begin reads the start of a request's header and decides on the request.
+func (in *frameReader) begin(f *frame, size int) (err error) {
+	if err = in.fill(4 + min(size, 4)); err != nil {
+		return err
+	}
+	if size < 4 {
+		return fmt.Errorf("%w: %d", errFrameSize, size)
+	}
+	head := in.buf[in.r+4:]
+	f.api, err = in.c.judge(int16(binary.BigEndian.Uint16(head)), int16(binary.BigEndian.Uint16(head[2:])), size)
+	return err
 }
 
 // hint guesses what a length that is none really was.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"barnabas/internal/api"
+	"barnabas/internal/security"
 )
 
 // ErrProtocol is what New answers for a listener that it can't serve.
@@ -17,7 +18,9 @@ var ErrProtocol = errors.New("security protocol is not supported yet")
 type Listener struct {
 	net.Listener
 	Name     string // such as PLAINTEXT or INTERNAL
-	Protocol string // PLAINTEXT; others are refused
+	Protocol string // PLAINTEXT or SASL_PLAINTEXT; others are refused
+	// SASL is what a SASL_PLAINTEXT listener takes; nil for PLAINTEXT.
+	SASL *security.Listener
 	// InterBroker connections are let in beyond the broker-wide limit.
 	InterBroker bool
 	// MaxConnections is listener.name.<name>.max.connections; 0 is no limit.
@@ -62,8 +65,11 @@ func (o *Options) fill() error {
 		o.Stall = 30 * time.Second
 	}
 	for _, l := range o.Listeners {
-		if l.Protocol != "PLAINTEXT" && l.Protocol != "" {
-			return fmt.Errorf("listener %s: %w: %s; use PLAINTEXT", l.Name, ErrProtocol, l.Protocol)
+		switch {
+		case l.Protocol == "SASL_PLAINTEXT" && l.SASL != nil:
+		case (l.Protocol == "PLAINTEXT" || l.Protocol == "") && l.SASL == nil:
+		default:
+			return fmt.Errorf("listener %s: %w: %s; use PLAINTEXT or SASL_PLAINTEXT", l.Name, ErrProtocol, l.Protocol)
 		}
 	}
 	return nil

@@ -14,9 +14,7 @@ import (
 
 // coming are requests whose parts are not built yet.
 var coming = map[int16]bool{
-	17: true, // SaslHandshake
 	34: true, // AlterReplicaLogDirs
-	36: true, // SaslAuthenticate
 }
 
 // User interfaces give up when one request is missing, and clients choose by

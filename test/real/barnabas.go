@@ -54,15 +54,16 @@ func Main(m *testing.M) {
 // BarnabasBroker is a running barnabas broker.
 type BarnabasBroker struct {
 	*Process
-	Addr   string // host:port of its PLAINTEXT listener
+	Addr   string // host:port of its PLAINTEXT listener, or what {addr} stands for in its properties
 	Keeper string // host:port of its embedded ZooKeeper, if it has one
 	Dir    string // log.dirs
 	args   []string
+	ready  func(addr string) bool
 }
 
 // Barnabas starts a broker on its embedded ZooKeeper, or on the connect string
 // given as the property zookeeper.connect, and waits until it answers.
-// Properties are name=value.
+// Properties are name=value; {addr} in a value stands for Addr.
 func Barnabas(t testing.TB, id int, properties ...string) *BarnabasBroker {
 	t.Helper()
 	dir := t.TempDir()
@@ -77,6 +78,7 @@ func Barnabas(t testing.TB, id int, properties ...string) *BarnabasBroker {
 		defaults = append(defaults, "keeper.listen="+b.Keeper, "keeper.dir="+filepath.Join(dir, "keeper"))
 	}
 	b.args = []string{"start"}
+	properties, b.ready = withAddr(b.Addr, properties)
 	for _, p := range append(defaults, properties...) {
 		b.args = append(b.args, "--override", p)
 	}
@@ -95,5 +97,5 @@ func (b *BarnabasBroker) Launch(t testing.TB) {
 func (b *BarnabasBroker) Restart(t testing.TB) {
 	t.Helper()
 	b.Launch(t)
-	b.UntilRunning(30*time.Second, "answers", func() bool { return Ready(b.Addr) })
+	b.UntilRunning(30*time.Second, "answers", func() bool { return b.ready(b.Addr) })
 }

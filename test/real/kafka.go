@@ -122,11 +122,12 @@ func FourLetterWord(addr, word string) string {
 // KafkaBroker is a running Apache Kafka broker.
 type KafkaBroker struct {
 	*Process
-	Addr string // host:port of its PLAINTEXT listener
+	Addr string // host:port of its PLAINTEXT listener, or what {addr} stands for in its properties
 	Dir  string // log.dirs, unless a property says else
 
 	name, version, file string
 	jvm                 []string
+	ready               func(addr string) bool
 }
 
 // Launch starts the broker again with the same properties and waits for
@@ -141,13 +142,14 @@ func (b *KafkaBroker) Restart(t testing.TB) {
 	t.Helper()
 	b.Launch(t)
 	b.UntilRunning(2*time.Minute, "started", func() bool {
-		return strings.Contains(b.Output(), "started (kafka.server.KafkaServer)") && Ready(b.Addr)
+		return strings.Contains(b.Output(), "started (kafka.server.KafkaServer)") && b.ready(b.Addr)
 	})
 }
 
 // Kafka starts an Apache Kafka broker (2.8.2 or 3.9.1) with this id on a
 // ZooKeeper connect string and waits until it is registered and answers. More
-// properties come as name=value and replace the defaults.
+// properties come as name=value and replace the defaults; {addr} in a value
+// stands for Addr.
 func Kafka(t testing.TB, version string, id int, zookeeper string, properties ...string) *KafkaBroker {
 	t.Helper()
 	return kafka(t, []string{"-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"}, version, id, zookeeper, properties...)
@@ -167,6 +169,7 @@ func kafka(t testing.TB, jvm []string, version string, id int, zookeeper string,
 	port := FreePort(t)
 	b := &KafkaBroker{Addr: "127.0.0.1:" + port, Dir: filepath.Join(dir, "data"), jvm: jvm, version: version,
 		name: fmt.Sprintf("kafka-%s-%d", version, id), file: filepath.Join(dir, "server.properties")}
+	properties, b.ready = withAddr(b.Addr, properties)
 	lines := append([]string{fmt.Sprintf("broker.id=%d", id), "listeners=PLAINTEXT://" + b.Addr, "log.dirs=" + b.Dir,
 		"zookeeper.connect=" + zookeeper, "inter.broker.protocol.version=2.8", "offsets.topic.replication.factor=1",
 		"transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1", "group.initial.rebalance.delay.ms=0"}, properties...)
