@@ -2,9 +2,9 @@ package api
 
 import (
 	"errors"
-	"time"
 
 	"barnabas/internal/config"
+	"barnabas/internal/coordinator"
 	"barnabas/internal/metadata"
 	"barnabas/internal/record"
 	"barnabas/internal/replica"
@@ -40,6 +40,7 @@ type producing struct {
 	b         *Broker
 	q         *Request
 	flexible  bool
+	start     int // of the answer's body in q.W
 	acks      int16
 	timeout   int32
 	now       int64 // ms
@@ -48,14 +49,13 @@ type producing struct {
 	endpoints leaderEndpoints
 
 	transactionalID []byte // nil: none
-	transaction     verifying
 }
 
 // handleProduce appends each partition's records and answers: at once for
 // acks=1, when the high watermark has reached them for acks=all, not at all for
 // acks=0, where an error closes the connection (KafkaApis.handleProduceRequest).
 func handleProduce(b *Broker, q *Request) {
-	p := producing{b: b, q: q, flexible: q.Flexible, now: q.Received.UnixMilli()}
+	p := producing{b: b, q: q, flexible: q.Flexible, start: len(q.W.B), now: q.Received.UnixMilli()}
 	if !p.wellFormed() { // before anything is appended
 		q.malformed()
 		return
@@ -65,9 +65,6 @@ func handleProduce(b *Broker, q *Request) {
 		p.transactionalID = r.NullableString(p.flexible)
 	}
 	p.acks, p.timeout = r.Int16(), r.Int32()
-	if p.transactionalID != nil {
-		p.verify()
-	}
 	topics := r.Array(p.flexible, 1)
 	q.W.Length(p.flexible, topics)
 	for range topics {
@@ -88,7 +85,7 @@ func handleProduce(b *Broker, q *Request) {
 		p.endpoints.append(&q.W, 0)
 	}
 	if len(p.waits) > 0 {
-		awaitAcks(q, p.waits, time.Duration(p.timeout)*time.Millisecond)
+		p.awaitAcks()
 		return
 	}
 	q.Done()
@@ -105,12 +102,6 @@ func (e errProduceWithoutAnswer) Unwrap() error { return e.code }
 
 // wellFormed walks the whole body without looking at the records.
 func (p *producing) wellFormed() bool {
-	return p.walk(func([]byte, int32, []byte) {})
-}
-
-// walk calls f for each partition of the body. It returns false if the body is
-// not what the version says.
-func (p *producing) walk(f func(topic []byte, index int32, records []byte)) bool {
 	r := wire.NewReader(p.q.Body)
 	if p.q.Version >= 3 {
 		r.NullableString(p.flexible)
@@ -118,11 +109,11 @@ func (p *producing) walk(f func(topic []byte, index int32, records []byte)) bool
 	r.Int16()
 	r.Int32()
 	for topics := r.Array(p.flexible, 3); topics > 0 && r.Err() == nil; topics-- {
-		topic := r.String(p.flexible)
+		r.String(p.flexible)
 		for parts := r.Array(p.flexible, 5); parts > 0 && r.Err() == nil; parts-- {
-			index, records := r.Int32(), r.NullableBytes(p.flexible)
+			r.Int32()
+			r.NullableBytes(p.flexible)
 			r.Tags(p.flexible)
-			f(topic, index, records)
 		}
 		r.Tags(p.flexible)
 	}
@@ -213,22 +204,26 @@ func (p *producing) append(d *produced, name []byte, t *replica.Topic, index int
 	case len(checked.Set) == 0:
 		d.info.LogStartOffset = log.StartOffset()
 		return
-	}
-	request := storage.AppendRequest{Records: checked.Set, LogAppendTime: checked.LogAppendTime}
-	if checked.Transactional {
-		v, _ := p.transaction.of(name, index)
-		if d.code = v.code; d.code != wire.None {
+	case checked.Transactional:
+		if d.code = p.mayWrite(checked.Set, name, index); d.code != wire.None {
 			return
 		}
-		request.Verified = v.since
 	}
-	d.info, err = d.part.Append(request, p.acks == -1)
+	d.info, err = d.part.Append(storage.AppendRequest{Records: checked.Set, LogAppendTime: checked.LogAppendTime}, p.acks == -1)
 	if err != nil {
 		d.info = storage.AppendInfo{FirstOffset: -1, LastOffset: -1, LogAppendTime: -1, LogStartOffset: -1}
 		if d.code = storage.Code(err); startToldWith(d.code) {
 			d.info.LogStartOffset = log.StartOffset()
 		}
 	}
+}
+
+// mayWrite judges whether a transaction's batch belongs to a transaction that has
+// the partition (KIP-890).
+func (p *producing) mayWrite(set []byte, name []byte, index int32) wire.Code {
+	b := record.Batch(set)
+	producer := coordinator.Producer{ID: b.ProducerID(), Epoch: b.ProducerEpoch()}
+	return p.b.mayWrite(string(p.transactionalID), producer, string(name), index)
 }
 
 // rejectedRecords returns the error that lists rejected records, if it is one.
@@ -346,13 +341,7 @@ type leaderNode struct {
 // appendCurrentLeader writes tagged fields that hold only the current leader
 // and epoch of a partition.
 func (e *leaderEndpoints) appendCurrentLeader(w *wire.Writer, tag uint32, b *Broker, listener, topic string, index int32) {
-	leader, epoch := int32(-1), int32(-1)
-	if t := b.Replicas.Topic([]byte(topic)); t != nil && t.Partition(index) != nil {
-		v := t.Partition(index).View()
-		leader, epoch = v.LeaderID, v.LeaderEpoch
-	} else if p := b.Metadata.Partition(topic, index); p != nil {
-		leader, epoch = p.Leader, p.LeaderEpoch
-	}
+	leader, epoch := b.currentLeader(topic, index)
 	w.Uvarint(1)
 	w.Uvarint(tag)
 	w.Uvarint(9)
@@ -362,6 +351,23 @@ func (e *leaderEndpoints) appendCurrentLeader(w *wire.Writer, tag uint32, b *Bro
 	if leader < 0 {
 		return
 	}
+	e.add(b, listener, leader)
+}
+
+// currentLeader is the leader of a partition as this broker's replica knows it,
+// or else as the controller told; -1 for none or unknown.
+func (b *Broker) currentLeader(topic string, index int32) (leader, epoch int32) {
+	if t := b.Replicas.Topic([]byte(topic)); t != nil && t.Partition(index) != nil {
+		v := t.Partition(index).View()
+		return v.LeaderID, v.LeaderEpoch
+	}
+	if p := b.Metadata.Partition(topic, index); p != nil {
+		return p.Leader, p.LeaderEpoch
+	}
+	return -1, -1
+}
+
+func (e *leaderEndpoints) add(b *Broker, listener string, leader int32) {
 	for i := range e.nodes {
 		if e.nodes[i].id == leader {
 			return

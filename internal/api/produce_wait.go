@@ -6,6 +6,8 @@ import (
 
 	"barnabas/internal/replica"
 	"barnabas/internal/wire"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // pendingAck is a partition of an acks=all request whose records are appended
@@ -21,20 +23,24 @@ type pendingAck struct {
 // delayedProduce is a request that waits for replication (Kafka's
 // DelayedProduce).
 type delayedProduce struct {
+	b     *Broker
 	q     *Request
+	start int // of the answer's body
 	timer *time.Timer
 	mu    struct {
 		sync.Mutex
 		waits []pendingAck
 		left  int
 		over  bool
+		moved bool // a partition has another leader
 	}
 }
 
 // awaitAcks parks a request until each wait has ended or the client's timeout
 // has passed, which is REQUEST_TIMED_OUT for the partitions that are left.
-func awaitAcks(q *Request, waits []pendingAck, timeout time.Duration) {
-	d := &delayedProduce{q: q}
+func (p *producing) awaitAcks() {
+	q, waits, timeout := p.q, p.waits, time.Duration(p.timeout)*time.Millisecond
+	d := &delayedProduce{b: p.b, q: q, start: p.start}
 	d.mu.waits, d.mu.left = waits, len(waits)+1 // one for this function
 	q.Cancel = d.expire
 	q.ReleaseFrame()
@@ -62,19 +68,54 @@ func (d *delayedProduce) Acked(i int, code wire.Code) {
 		w.ended = true
 		putCode(d.q.W.B[w.at:], code)
 		d.mu.left--
+		d.mu.moved = d.mu.moved || code == wire.NotLeaderOrFollower
 	}
 	d.endIfOverLocked()
 }
 
 // endIfOverLocked answers when nothing is left, and unlocks.
 func (d *delayedProduce) endIfOverLocked() {
-	end := d.mu.left == 0 && !d.mu.over
+	end, moved := d.mu.left == 0 && !d.mu.over, d.mu.moved
 	d.mu.over = d.mu.over || end
 	d.mu.Unlock()
 	if end {
 		d.timer.Stop()
-		d.q.Done()
+		d.done(moved)
 	}
+}
+
+// done answers. The leaders that moved meanwhile are not in the answer yet.
+func (d *delayedProduce) done(moved bool) {
+	if moved && d.q.Version >= 10 {
+		d.q.Later(d.nameLeaders)
+		return
+	}
+	d.q.Done()
+}
+
+// nameLeaders puts the new leaders into the answer (KIP-951).
+func (d *delayedProduce) nameLeaders(q *Request) {
+	r := kmsg.NewPtrProduceResponse()
+	r.SetVersion(q.Version)
+	if err := r.ReadFrom(q.W.B[d.start:]); err != nil {
+		q.Fail(err) // never: it is our own answer
+		return
+	}
+	var endpoints leaderEndpoints
+	for i := range r.Topics {
+		for j := range r.Topics[i].Partitions {
+			if p := &r.Topics[i].Partitions[j]; wire.Code(p.ErrorCode) == wire.NotLeaderOrFollower {
+				p.CurrentLeader.LeaderID, p.CurrentLeader.LeaderEpoch = d.b.currentLeader(r.Topics[i].Topic, p.Partition)
+				endpoints.add(d.b, q.Conn.Listener, p.CurrentLeader.LeaderID)
+			}
+		}
+	}
+	r.Brokers = nil
+	for _, n := range endpoints.nodes {
+		r.Brokers = append(r.Brokers, kmsg.ProduceResponseBroker{NodeID: n.id, Host: n.at.Host, Port: n.at.Port, Rack: n.rack})
+	}
+	q.W.B = r.AppendTo(q.W.B[:d.start])
+	q.Done()
 }
 
 // expire ends all waits that are left.
@@ -85,6 +126,7 @@ func (d *delayedProduce) expire() {
 		return
 	}
 	d.mu.over = true
+	moved := d.mu.moved
 	var parts []*replica.Partition
 	for i := range d.mu.waits {
 		if w := &d.mu.waits[i]; !w.ended {
@@ -96,5 +138,5 @@ func (d *delayedProduce) expire() {
 	for _, p := range parts {
 		p.CancelAwait(d)
 	}
-	d.q.Done()
+	d.done(moved)
 }

@@ -369,6 +369,62 @@ func TestNotLeaderNamesTheLeader(t *testing.T) {
 	equal(t, "fetch", fmt.Sprint(f.Topics[0].Partitions[0].ErrorCode, f.Topics[0].Partitions[0].CurrentLeader.LeaderID, f.Brokers[0].Host), "6 2two")
 }
 
+// A leader that is known from metadata alone, or takes over while acks=all
+// waits, is named as well.
+func TestNotLeaderNamesTheLeaderFromMetadataAndAfterAWait(t *testing.T) {
+	h := start(t)
+	c := h.dial()
+	id := h.topic("t", 1)
+	roles := func(leader, epoch int32) {
+		r := kmsg.NewPtrLeaderAndISRRequest()
+		r.Version, r.ControllerEpoch, r.BrokerEpoch = 7, 1, -1
+		r.TopicStates = []kmsg.LeaderAndISRRequestTopicState{{Topic: "t", TopicID: id, PartitionStates: []kmsg.LeaderAndISRRequestTopicPartition{
+			{Leader: leader, LeaderEpoch: epoch, ISR: []int32{1, 2}, Replicas: []int32{1, 2}}}}}
+		h.broker.Replicas.ApplyLeaderAndISR(r)
+	}
+	u := kmsg.NewPtrUpdateMetadataRequest()
+	u.Version, u.ControllerID = 8, 1
+	rack := "r2"
+	u.LiveBrokers = []kmsg.UpdateMetadataRequestLiveBroker{{ID: 2, Rack: &rack, Endpoints: []kmsg.UpdateMetadataRequestLiveBrokerEndpoint{{Host: "two", Port: 9, ListenerName: "PLAINTEXT"}}}}
+	elsewhere := wire.UUID{9}
+	u.TopicStates = []kmsg.UpdateMetadataRequestTopicState{{Topic: "e", TopicID: elsewhere, PartitionStates: []kmsg.UpdateMetadataRequestTopicPartition{
+		{Leader: 2, LeaderEpoch: 7, ISR: []int32{2}, Replicas: []int32{2}}, {Partition: 1, Leader: 3, LeaderEpoch: 8, ISR: []int32{3}, Replicas: []int32{3}}}}}
+	h.broker.Metadata.Update(u)
+	hint := func(code int16, leader, epoch int32, nodes int) string { return fmt.Sprint(code, leader, epoch, nodes) }
+
+	p := do[*kmsg.ProduceResponse](c, produceRequest("e", 0, 1, set(record.None, "a")), 10)
+	at := p.Topics[0].Partitions[0]
+	equal(t, "produce", hint(at.ErrorCode, at.CurrentLeader.LeaderID, at.CurrentLeader.LeaderEpoch, len(p.Brokers)), hint(6, 2, 7, 1))
+	p = do[*kmsg.ProduceResponse](c, produceRequest("e", 1, 1, set(record.None, "a")), 10)
+	at = p.Topics[0].Partitions[0]
+	equal(t, "the leader is not live", hint(at.ErrorCode, at.CurrentLeader.LeaderID, at.CurrentLeader.LeaderEpoch, len(p.Brokers)), hint(6, 3, 8, 0))
+	p = do[*kmsg.ProduceResponse](c, produceRequest("e", 0, 1, set(record.None, "a")), 9)
+	equal(t, "version 9", p.Topics[0].Partitions[0].ErrorCode, 6)
+	f := c.fetch(16, fetchRequest("", elsewhere, 0, 0))
+	of := f.Topics[0].Partitions[0]
+	equal(t, "fetch", hint(of.ErrorCode, of.CurrentLeader.LeaderID, of.CurrentLeader.LeaderEpoch, len(f.Brokers)), hint(6, 2, 7, 1))
+
+	for _, version := range []int16{9, 10, 11} {
+		epoch := int32(20 + 2*version)
+		roles(1, epoch)
+		r := produceRequest("t", 0, -1, set(record.None, "a"))
+		c.send(r, version)
+		log, _ := h.storage.Log(wire.TopicPartition{Topic: "t"})
+		eventually(t, "the record waits for broker 2", func() bool { return log.EndOffset() == int64(version-8) })
+		roles(2, epoch+1)
+		_, b := c.next()
+		p = decode(t, r, version, b).(*kmsg.ProduceResponse)
+		at, want := p.Topics[0].Partitions[0], hint(6, 2, epoch+1, 1)
+		if version == 9 {
+			want = hint(6, -1, -1, 0)
+		}
+		equal(t, fmt.Sprintf("after a wait, version %d", version), hint(at.ErrorCode, at.CurrentLeader.LeaderID, at.CurrentLeader.LeaderEpoch, len(p.Brokers)), want)
+		if version > 9 && (p.Brokers[0].Host != "two" || *p.Brokers[0].Rack != "r2") {
+			t.Errorf("version %d: %+v", version, p.Brokers)
+		}
+	}
+}
+
 func TestApiVersionsFromTheFuture(t *testing.T) {
 	h := start(t)
 	c := h.dial()
