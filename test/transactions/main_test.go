@@ -91,6 +91,11 @@ func endTxn(c *raw.Conn, version int16, id string, producer int64, epoch int16, 
 
 func produce(t *testing.T, c *raw.Conn, id, topic string, producer int64, epoch int16, sequence int32) kmsg.ProduceResponseTopicPartition {
 	t.Helper()
+	return produceTo(t, c, 9, id, topic, 0, producer, epoch, sequence)
+}
+
+func produceTo(t *testing.T, c *raw.Conn, version int16, id, topic string, partition int32, producer int64, epoch int16, sequence int32) kmsg.ProduceResponseTopicPartition {
+	t.Helper()
 	b := record.NewBuilder(record.BatchOptions{LeaderEpoch: -1, Transactional: true, Producer: &record.Producer{ID: producer, Epoch: epoch, Sequence: sequence}})
 	b.Append(time.Now().UnixMilli(), []byte("k"), []byte("v"))
 	set, err := b.Build()
@@ -98,9 +103,9 @@ func produce(t *testing.T, c *raw.Conn, id, topic string, producer int64, epoch 
 		t.Fatal(err)
 	}
 	r := kmsg.NewPtrProduceRequest()
-	r.Version, r.Acks, r.TimeoutMillis, r.TransactionID = 9, -1, 10000, &id
+	r.Version, r.Acks, r.TimeoutMillis, r.TransactionID = version, -1, 10000, &id
 	p := kmsg.NewProduceRequestTopicPartition()
-	p.Records = set
+	p.Partition, p.Records = partition, set
 	top := kmsg.NewProduceRequestTopic()
 	top.Topic, top.Partitions = topic, append(top.Partitions, p)
 	r.Topics = append(r.Topics, top)

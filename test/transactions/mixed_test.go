@@ -37,7 +37,7 @@ func TestKafkaAndBarnabasShareTransactions(t *testing.T) {
 	if code := raw.Do[*kmsg.CreateTopicsResponse](raw.Dial(t, k.Addr), r).Topics[0].ErrorCode; code != 0 {
 		t.Fatalf("create: %d", code)
 	}
-	coordinators := map[int32]int{}
+	coordinators := map[int32]string{} // and one id of each
 	const ids = 8
 	for i := range ids {
 		id := fmt.Sprint("shared-", i)
@@ -48,16 +48,43 @@ func TestKafkaAndBarnabasShareTransactions(t *testing.T) {
 			found = raw.Do[*kmsg.FindCoordinatorResponse](c, f)
 			return found.ErrorCode == 0
 		})
-		coordinators[found.NodeID]++
+		coordinators[found.NodeID] = id
 		transactionsOf(t, k.Addr, topic, id)
 	}
 	if len(coordinators) != 2 {
-		t.Errorf("coordinators %v: one broker has none", coordinators)
+		t.Fatalf("coordinators %v: one broker has none", coordinators)
 	}
 	// 3 of 4 transactions of 2 records each were committed.
 	if n, want := countCommitted(t, b.Addr, topic), ids*3*2; n != want {
 		t.Errorf("%d records are read, want %d", n, want)
 	}
+	addrs := map[int32]string{1: k.Addr, 2: b.Addr}
+	for coordinator, id := range coordinators {
+		leader := 3 - coordinator
+		verified(t, addrs[coordinator], addrs[leader], topic, leader-1, id)
+	}
+}
+
+// verified writes to a partition whose leader is not the transaction's
+// coordinator: without the partition in the transaction the leader refuses.
+func verified(t *testing.T, coordinator, leader, topic string, partition int32, id string) {
+	t.Helper()
+	at, to := raw.Dial(t, coordinator), raw.Dial(t, leader)
+	producer, epoch := settledInit(t, at, id)
+	want := func(what string, got, want int16) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s, partition %d: %s: error %d, want %d", id, partition, what, got, want)
+		}
+	}
+	want("v9 before AddPartitions", produceTo(t, to, 9, id, topic, partition, producer, epoch, 0).ErrorCode, 48)
+	want("v11 before AddPartitions", produceTo(t, to, 11, id, topic, partition, producer, epoch, 0).ErrorCode, 120)
+	want("an older epoch", produceTo(t, to, 11, id, topic, partition, producer, epoch-1, 0).ErrorCode, 47)
+	want("AddPartitions", addPartition(at, 2, id, producer, epoch, topic, partition), 0)
+	want("produce", produceTo(t, to, 11, id, topic, partition, producer, epoch, 0).ErrorCode, 0)
+	want("EndTxn", endTxn(at, 2, id, producer, epoch, true), 0)
+	real.Until(t, 10*time.Second, "the transaction to be over", func() bool { return endTxn(at, 2, id, producer, epoch, true) == 0 })
+	want("after EndTxn", produceTo(t, to, 11, id, topic, partition, producer, epoch, 1).ErrorCode, 120)
 }
 
 // transactionsOf writes four transactions, the last of which is aborted, to both
