@@ -212,6 +212,24 @@ func TestMarkersOfOldCoordinatorsAndStrayBatchesAreRefused(t *testing.T) {
 	expectErr(t, ErrCoordinatorFenced, wire.TransactionCoordinatorFenced)(AppendInfo{}, err)
 }
 
+// A marker may come between the question whether a transaction has the partition
+// and the batch that was asked about: then the batch would hang.
+func TestABatchWhoseTransactionEndedWhileItWasVerifiedIsRefused(t *testing.T) {
+	m := open(t, options(t, vfs.NewMem(), newClock()))
+	defer m.Close()
+	l := create(t, m, nil)
+	verified := func(seq int32, at int64) (AppendInfo, error) {
+		o := record.BatchOptions{LeaderEpoch: -1, Transactional: true, Producer: &record.Producer{ID: 1, Sequence: seq}}
+		return l.Append(AppendRequest{Records: batch(t, o, 1, 1000, "v"), LogAppendTime: -1, Verified: at + 1})
+	}
+	expectAt(t, 0, false)(verified(0, l.EndOffset()))
+	before := l.EndOffset()
+	mark(t, l, 1, true)
+	expectErr(t, ErrInvalidTxnState, wire.InvalidTxnState)(verified(1, before))
+	expectAt(t, 2, false)(verified(1, l.EndOffset()))
+	expectAt(t, 3, false)(verified(2, before)) // the next transaction has begun: it has the partition
+}
+
 func TestSnapshotCodec(t *testing.T) {
 	p := newProducers()
 	if b := p.encode(); len(b) != 10 {
