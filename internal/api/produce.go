@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"barnabas/internal/config"
-	"barnabas/internal/coordinator"
 	"barnabas/internal/metadata"
 	"barnabas/internal/record"
 	"barnabas/internal/replica"
@@ -49,6 +48,7 @@ type producing struct {
 	endpoints leaderEndpoints
 
 	transactionalID []byte // nil: none
+	transaction     verifying
 }
 
 // handleProduce appends each partition's records and answers: at once for
@@ -65,6 +65,9 @@ func handleProduce(b *Broker, q *Request) {
 		p.transactionalID = r.NullableString(p.flexible)
 	}
 	p.acks, p.timeout = r.Int16(), r.Int32()
+	if p.transactionalID != nil {
+		p.verify()
+	}
 	topics := r.Array(p.flexible, 1)
 	q.W.Length(p.flexible, topics)
 	for range topics {
@@ -102,6 +105,12 @@ func (e errProduceWithoutAnswer) Unwrap() error { return e.code }
 
 // wellFormed walks the whole body without looking at the records.
 func (p *producing) wellFormed() bool {
+	return p.walk(func([]byte, int32, []byte) {})
+}
+
+// walk calls f for each partition of the body. It returns false if the body is
+// not what the version says.
+func (p *producing) walk(f func(topic []byte, index int32, records []byte)) bool {
 	r := wire.NewReader(p.q.Body)
 	if p.q.Version >= 3 {
 		r.NullableString(p.flexible)
@@ -109,11 +118,11 @@ func (p *producing) wellFormed() bool {
 	r.Int16()
 	r.Int32()
 	for topics := r.Array(p.flexible, 3); topics > 0 && r.Err() == nil; topics-- {
-		r.String(p.flexible)
+		topic := r.String(p.flexible)
 		for parts := r.Array(p.flexible, 5); parts > 0 && r.Err() == nil; parts-- {
-			r.Int32()
-			r.NullableBytes(p.flexible)
+			index, records := r.Int32(), r.NullableBytes(p.flexible)
 			r.Tags(p.flexible)
+			f(topic, index, records)
 		}
 		r.Tags(p.flexible)
 	}
@@ -204,26 +213,22 @@ func (p *producing) append(d *produced, name []byte, t *replica.Topic, index int
 	case len(checked.Set) == 0:
 		d.info.LogStartOffset = log.StartOffset()
 		return
-	case checked.Transactional:
-		if d.code = p.mayWrite(checked.Set, name, index); d.code != wire.None {
+	}
+	request := storage.AppendRequest{Records: checked.Set, LogAppendTime: checked.LogAppendTime}
+	if checked.Transactional {
+		v, _ := p.transaction.of(name, index)
+		if d.code = v.code; d.code != wire.None {
 			return
 		}
+		request.Verified = v.since
 	}
-	d.info, err = d.part.Append(storage.AppendRequest{Records: checked.Set, LogAppendTime: checked.LogAppendTime}, p.acks == -1)
+	d.info, err = d.part.Append(request, p.acks == -1)
 	if err != nil {
 		d.info = storage.AppendInfo{FirstOffset: -1, LastOffset: -1, LogAppendTime: -1, LogStartOffset: -1}
 		if d.code = storage.Code(err); startToldWith(d.code) {
 			d.info.LogStartOffset = log.StartOffset()
 		}
 	}
-}
-
-// mayWrite judges whether a transaction's batch belongs to a transaction that has
-// the partition (KIP-890).
-func (p *producing) mayWrite(set []byte, name []byte, index int32) wire.Code {
-	b := record.Batch(set)
-	producer := coordinator.Producer{ID: b.ProducerID(), Epoch: b.ProducerEpoch()}
-	return p.b.mayWrite(string(p.transactionalID), producer, string(name), index)
 }
 
 // rejectedRecords returns the error that lists rejected records, if it is one.
