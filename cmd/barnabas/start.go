@@ -89,6 +89,7 @@ func greet(out io.Writer, info broker.Info) {
 	}
 	if len(info.Advertised) > 0 {
 		address := info.Advertised[0].Address()
-		fmt.Fprintf(out, "try:\n  kcat -b %s -P -t greetings        (type lines, end with Ctrl-D)\n  kcat -b %s -C -t greetings -e\n", address, address)
+		fmt.Fprintf(out, "try:\n  %[1]s console-producer --bootstrap-server %[2]s --topic greetings        (type lines, end with Ctrl-D)\n"+
+			"  %[1]s console-consumer --bootstrap-server %[2]s --topic greetings --from-beginning\n", os.Args[0], address)
 	}
 }

@@ -22,30 +22,33 @@ import (
 // called by the name of one, as through a link made by install-links, the whole
 // command line is that script's.
 func addTools(root *cobra.Command, called []string) {
+	name := filepath.Base(called[0])
+	script := tool.Find(name)
+	if name == root.Name() {
+		script = nil
+	}
 	for _, c := range tool.Commands() {
-		root.AddCommand(toolCommand(c))
+		root.AddCommand(toolCommand(c, script != nil))
 	}
 	root.AddCommand(installLinksCommand())
-	name := filepath.Base(called[0])
-	c := tool.Find(name)
-	if name == root.Name() || c == nil {
+	if script == nil {
 		return
 	}
 	args := called[1:]
 	if len(args) > 0 && strings.HasPrefix(args[0], "__complete") { // a shell asks what may come next
-		root.SetArgs(slices.Insert(slices.Clone(args), 1, c.Name))
+		root.SetArgs(slices.Insert(slices.Clone(args), 1, script.Name))
 		return
 	}
-	root.SetArgs(append([]string{c.Name}, args...))
+	root.SetArgs(append([]string{script.Name}, args...))
 }
 
-func toolCommand(c *tool.Command) *cobra.Command {
+func toolCommand(c *tool.Command, script bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                c.Name,
 		Short:              c.Short,
 		Long:               c.Purpose,
 		DisableFlagParsing: true, // options are read as Kafka's scripts read them
-		RunE:               func(_ *cobra.Command, args []string) error { return runTool(c, args) },
+		RunE:               func(_ *cobra.Command, args []string) error { return runTool(c, args, script) },
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, last string) ([]string, cobra.ShellCompDirective) {
 			words, files := c.Complete(cmd.Context(), args, last)
 			if files {
@@ -60,7 +63,7 @@ func toolCommand(c *tool.Command) *cobra.Command {
 
 // runTool runs a command until it ends, a signal comes, or nobody reads what it
 // writes. A second signal ends the process at once.
-func runTool(c *tool.Command, args []string) error {
+func runTool(c *tool.Command, args []string, script bool) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	signals := make(chan os.Signal, 1)
@@ -75,7 +78,7 @@ func runTool(c *tool.Command, args []string) error {
 		}
 		cancel()
 	}()
-	call := &tool.Call{Context: ctx, In: &interruptible{ctx, os.Stdin}, Out: &pipe{os.Stdout, cancel}, Err: os.Stderr, Screen: term.IsTerminal(int(os.Stderr.Fd()))}
+	call := &tool.Call{Context: ctx, Script: script, In: &interruptible{ctx, os.Stdin}, Out: &pipe{os.Stdout, cancel}, Err: os.Stderr, Screen: term.IsTerminal(int(os.Stderr.Fd()))}
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		call.Keyboard = os.Stdin
 	}

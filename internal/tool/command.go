@@ -21,9 +21,6 @@ type Command struct {
 	Long    string // what is ours, in paragraphs
 	Example []string
 	Options []Option
-	// TerseUsage: a bad option is told without the table of options, as Kafka's
-	// script does.
-	TerseUsage bool
 	// Before is put before the message of a usage error, if Kafka does.
 	Before string
 	// OwnArgs: Run reads the command line itself.
@@ -37,6 +34,8 @@ type Call struct {
 	Args     *Args
 	In       io.Reader
 	Out, Err io.Writer
+	// Script: the command was called by the name of Kafka's script.
+	Script bool
 	// Keyboard is In if a person types there, else nil.
 	Keyboard *os.File
 	// Screen tells whether Err is what a person looks at.
@@ -52,8 +51,8 @@ var ErrReported = errors.New("tool: failed, and said so")
 
 // UsageError is a command line that cannot be.
 type UsageError struct {
-	Message string
-	Table   bool // whether the options are listed
+	Message  string
+	Examples bool // whether those of the command are shown
 }
 
 // Error returns the message.
@@ -81,13 +80,22 @@ func (c *Command) Execute(call *Call, args []string) error {
 	parsed, err := c.parse(args)
 	if c.OwnArgs {
 		parsed, err = c.parse(nil)
-		if len(args) > 0 && args[0] == "--help" {
-			parsed.values["help"] = nil
+		if len(args) > 0 {
+			switch args[0] {
+			case "--help", "-h":
+				parsed.values["help"] = nil
+			case "--version":
+				parsed.values["version"] = nil
+			}
 		}
 	}
 	if err == nil && parsed.Has("help") {
-		c.PrintHelp(call.Err)
-		return ErrReported // Kafka's scripts exit with 1 after --help
+		if call.Script { // Kafka's exit with 1 after --help
+			c.PrintHelp(call.Err)
+			return ErrReported
+		}
+		c.PrintHelp(call.Out)
+		return nil
 	}
 	if err == nil && parsed.Has("version") {
 		fmt.Fprintln(call.Out, Version)
@@ -116,11 +124,10 @@ func (c *Command) Execute(call *Call, args []string) error {
 		return exit
 	case errors.As(err, &bad):
 		fmt.Fprintln(call.Err, c.Before+bad.Message)
-		if bad.Table && !c.TerseUsage {
-			c.PrintTable(call.Err)
-		} else {
-			fmt.Fprintf(call.Err, "barnabas %s --help lists the options.\n", c.Name)
+		if bad.Examples && len(c.Example) > 0 {
+			fmt.Fprintf(call.Err, "For example:\n  %s\n", strings.Join(c.Example, "\n  "))
 		}
+		fmt.Fprintf(call.Err, "barnabas %s --help lists the options.\n", c.Name)
 	case errors.Is(err, ErrReported):
 	default:
 		fmt.Fprintln(call.Err, c.Before+text(err))

@@ -259,7 +259,11 @@ func (c *Call) consume(k *kgo.Client, o *consoleConsumer) error {
 			}
 			var code *kerr.Error
 			if errors.As(err, &code) && code.Retriable {
-				if why := fmt.Sprintf("%s-%d: %s", topic, partition, text(err)); !warned[why] {
+				name := topic
+				if partition >= 0 { // else it is about all
+					name = fmt.Sprintf("%s-%d", topic, partition)
+				}
+				if why := name + ": " + text(err); !warned[why] {
 					warned[why] = true
 					fmt.Fprintln(c.Err, why)
 				}

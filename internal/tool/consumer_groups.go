@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -131,18 +132,18 @@ func runConsumerGroups(c *Call) error {
 	if err != nil {
 		return err
 	}
-	err = c.withAdmin(func(admin *kadm.Client, k *kgo.Client) error {
+	err = c.withAdmin(func(admin *kadm.Client, _ *kgo.Client) error {
 		switch {
 		case c.Args.Has("list"):
 			return c.listGroups(admin, states, types)
 		case c.Args.Has("describe"):
-			return c.describeGroups(admin)
+			return c.onCoordinator(func() error { return c.describeGroups(admin) })
 		case c.Args.Has("delete"):
 			return c.deleteGroups(admin)
 		case c.Args.Has("delete-offsets"):
-			return c.deleteOffsets(admin)
+			return c.onCoordinator(func() error { return c.deleteOffsets(admin) })
 		}
-		return c.resetOffsets(admin)
+		return c.onCoordinator(func() error { return c.resetOffsets(admin) })
 	})
 	var bad *UsageError
 	if err == nil || errors.Is(err, ErrReported) || errors.As(err, &bad) {
@@ -152,6 +153,18 @@ func runConsumerGroups(c *Call) error {
 	fmt.Fprintln(c.Err, text(err))
 	c.hint(err)
 	return nil // as Kafka's script: the exit status is 0
+}
+
+// onCoordinator calls f again while the topic of the groups' offsets is being
+// made: the first command of a new cluster asks for it. f has written nothing
+// when it fails so.
+func (c *Call) onCoordinator(f func() error) error {
+	for start := time.Now(); ; {
+		err := f()
+		if !errors.Is(err, kerr.CoordinatorNotAvailable) || time.Since(start) > patience || !pause(c.Context, 100*time.Millisecond) {
+			return err
+		}
+	}
 }
 
 var groupStates = []string{"PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty", "Assigning", "Reconciling"}

@@ -109,7 +109,10 @@ func (c *Call) perfHeader() {
 	}
 }
 
-const perfTime = "2006-01-02 15:04:05:000"
+// perfTime writes a time as yyyy-MM-dd HH:mm:ss:SSS.
+func perfTime(t time.Time) string {
+	return t.Format("2006-01-02 15:04:05") + fmt.Sprintf(":%03d", t.Nanosecond()/1e6)
+}
 
 func (c *Call) measure(k *kgo.Client, run *consumed, most int64, wait, interval time.Duration) error {
 	detailed := c.Args.Has("show-detailed-stats")
@@ -135,7 +138,7 @@ func (c *Call) measure(k *kgo.Client, run *consumed, most int64, wait, interval 
 	if detailed && !c.JSON {
 		return nil
 	}
-	return c.printPerf(start.Format(perfTime)+", ", start, time.Now(), *run, start, *run)
+	return c.printPerf(perfTime(start)+", ", start, time.Now(), *run, start, *run)
 }
 
 // printPerf writes one line: of a window, with the totals so far, or of all.
@@ -150,9 +153,9 @@ func (c *Call) printPerf(first string, from, to time.Time, part consumed, start 
 		return c.printJSON(map[string]any{"mb": mb, "mbPerSec": mb / passed, "records": part.records, "recordsPerSec": float64(part.records) / passed, "rebalanceMs": join})
 	}
 	if first == "" {
-		first = to.Format(perfTime) + ", 0, "
+		first = perfTime(to) + ", 0, "
 	} else {
-		first += to.Format(perfTime) + ", "
+		first += perfTime(to) + ", "
 	}
 	fmt.Fprintf(c.Out, "%s%.4f, %.4f, %d, %.4f, %d, %d, %.4f, %.4f\n", first, float64(total.bytes)/(1<<20), mb/passed, total.records, float64(part.records)/passed,
 		join, int64(fetch*1000), mb/fetch, float64(part.records)/fetch)

@@ -87,7 +87,7 @@ func text(err error) string {
 	case errors.As(err, &many) && len(many) > 0:
 		return many[0].Text
 	case isUnreachable(err):
-		return "No broker answers: " + rootCause(err).Error()
+		return "Nobody answers: " + rootCause(err).Error()
 	}
 	return err.Error()
 }
@@ -113,7 +113,10 @@ func rootCause(err error) error {
 // hint says what to do next about an error, if there is something.
 func (c *Call) hint(err error) {
 	var next string
+	_, brokers := c.command.option("bootstrap-server")
 	switch {
+	case isUnreachable(err) && !brokers, errors.Is(err, jute.ErrConnectionLoss):
+		next = "Is ZooKeeper running there? \"barnabas zookeeper\" or \"barnabas start\" starts one."
 	case errors.Is(err, syscall.ECONNREFUSED):
 		next = "Nothing listens there. Start a broker with \"barnabas start\", or name another with --bootstrap-server."
 	case isUnreachable(err):
@@ -134,8 +137,6 @@ func (c *Call) hint(err error) {
 		next = "The principal has no right to this; --command-config sets who asks."
 	case errors.Is(err, fs.ErrNotExist):
 		next = "Check the file's name."
-	case errors.Is(err, jute.ErrConnectionLoss):
-		next = "Is ZooKeeper running there? \"barnabas zookeeper\" or \"barnabas start\" starts one."
 	}
 	if next != "" {
 		fmt.Fprintln(c.Err, next)

@@ -19,7 +19,7 @@ func getOffsetsCommand() *Command {
 		Name: "get-offsets", Script: "kafka-get-offsets", Short: "Show the offsets of topics' partitions",
 		Purpose: "An interactive shell for getting topic-partition offsets.",
 		Example: []string{"barnabas get-offsets --bootstrap-server localhost:9092 --topic orders --time earliest"},
-		Before:  "Error occurred: ", TerseUsage: true,
+		Before:  "Error occurred: ",
 		Options: []Option{
 			{Name: "bootstrap-server", Arg: "String: HOST1:PORT1,...,HOST3:PORT3", Required: true, Text: "The server(s) to connect to in the form HOST1:PORT1,HOST2:PORT2."},
 			{Name: "broker-list", Arg: "String: HOST1:PORT1,...,HOST3:PORT3", Text: "DEPRECATED, use --bootstrap-server instead; ignored if --bootstrap-server is specified. The server(s) to connect to in the form HOST1:PORT1,HOST2:PORT2."},

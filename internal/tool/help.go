@@ -41,8 +41,7 @@ func (o Option) describe() string {
 	return text
 }
 
-// PrintTable lists the options.
-func (c *Command) PrintTable(w io.Writer) {
+func (c *Command) printTable(w io.Writer) {
 	fmt.Fprintf(w, "%-*s%s\n%-*s%s\n", column, "Option", "Description", column, "------", "-----------")
 	for _, o := range c.sorted() {
 		head := o.head()
@@ -66,7 +65,7 @@ func (c *Command) PrintHelp(w io.Writer) {
 	if c.Long != "" {
 		fmt.Fprintf(w, "\n%s\n\n", c.Long)
 	}
-	c.PrintTable(w)
+	c.printTable(w)
 	if len(c.Example) > 0 {
 		fmt.Fprintln(w, "\nExamples:")
 		for _, e := range c.Example {

@@ -18,9 +18,8 @@ import (
 func leaderElectionCommand() *Command {
 	return &Command{
 		Name: "leader-election", Script: "kafka-leader-election", Short: "Elect preferred or unclean leaders",
-		Purpose:    "This tool attempts to elect a new leader for a set of topic partitions. The type of elections supported are preferred replicas and unclean replicas.",
-		Example:    []string{"barnabas leader-election --bootstrap-server localhost:9092 --election-type preferred --all-topic-partitions"},
-		TerseUsage: true,
+		Purpose: "This tool attempts to elect a new leader for a set of topic partitions. The type of elections supported are preferred replicas and unclean replicas.",
+		Example: []string{"barnabas leader-election --bootstrap-server localhost:9092 --election-type preferred --all-topic-partitions"},
 		Options: []Option{
 			{Name: "admin.config", Arg: "String: config file", Text: "Configuration properties files to pass to the admin client"},
 			{Name: "all-topic-partitions", Text: "Perform election on all of the eligible topic partitions based on the type of election (see the --election-type flag). Not allowed if --topic or --path-to-json-file is specified."},

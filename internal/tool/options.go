@@ -53,9 +53,12 @@ func (c *Command) parse(args []string) (*Args, error) {
 			continue
 		}
 		name, value, given := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+		if arg == "-h" {
+			name = "help"
+		}
 		o, ok := c.option(name)
 		if !ok {
-			return nil, usage("%s is not a recognized option", name)
+			return nil, usage("%s is not a recognized option%s", name, c.didYouMean(name))
 		}
 		if _, ok := a.values[name]; !ok {
 			a.values[name] = nil
@@ -79,6 +82,42 @@ func (c *Command) parse(args []string) (*Args, error) {
 		a.values[name] = append(a.values[name], value)
 	}
 	return a, nil
+}
+
+// didYouMean names the option that an unknown one is nearest to, if it is near.
+func (c *Command) didYouMean(name string) string {
+	best, least := "", 3
+	for _, o := range c.sorted() {
+		if d := edits(name, o.Name); d < least && d < len(name) {
+			best, least = o.Name, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return "\nDid you mean --" + best + "?"
+}
+
+// edits counts the letters to be put in, taken out or changed to make b of a
+// (Levenshtein).
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			d := before
+			if a[i] != b[j] {
+				d++
+			}
+			before = row[j+1]
+			row[j+1] = min(d, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
 }
 
 // Has tells whether an option was given.

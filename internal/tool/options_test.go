@@ -37,7 +37,7 @@ func TestOptionsAreReadAsJoptSimpleReadsThem(t *testing.T) {
 		t.Error(err)
 	}
 	for line, want := range map[string]string{
-		"--nope": "nope is not a recognized option", "--a": "Option a requires an argument", "--fla": "fla is not a recognized option",
+		"--unheard": "unheard is not a recognized option", "--a": "Option a requires an argument", "--fla": "fla is not a recognized option\nDid you mean --flag?",
 	} {
 		if _, err := sample().parse([]string{line}); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", line, err, want)
@@ -52,13 +52,29 @@ func TestOptionsAreReadAsJoptSimpleReadsThem(t *testing.T) {
 	}
 }
 
-func TestUsageErrorsEndWithTheOptions(t *testing.T) {
+func TestUsageErrorsEndWithWhatToDoNext(t *testing.T) {
 	var out, errOut bytes.Buffer
 	c := sample()
+	c.Example = []string{"barnabas sample --a 1"}
 	c.Run = func(*Call) error { return usage("wrong") }
 	err := c.Execute(&Call{Context: context.Background(), Out: &out, Err: &errOut, In: strings.NewReader("")}, nil)
-	if !errors.Is(err, ErrReported) || !strings.HasPrefix(errOut.String(), "wrong\nOption") || out.Len() > 0 {
+	if want := "wrong\nFor example:\n  barnabas sample --a 1\nbarnabas sample --help lists the options.\n"; !errors.Is(err, ErrReported) || errOut.String() != want || out.Len() > 0 {
 		t.Errorf("%v: %q", err, errOut.String())
+	}
+}
+
+func TestHelpIsOutputSaveForScripts(t *testing.T) {
+	for _, flag := range []string{"--help", "-h"} {
+		var out, errOut bytes.Buffer
+		call := &Call{Context: context.Background(), Out: &out, Err: &errOut}
+		if err := sample().Execute(call, []string{flag}); err != nil || !strings.HasPrefix(out.String(), "p\n") || errOut.Len() > 0 {
+			t.Errorf("%s: %v, %q, %q", flag, err, out.String(), errOut.String())
+		}
+		out.Reset()
+		call.Script = true
+		if err := sample().Execute(call, []string{flag}); !errors.Is(err, ErrReported) || out.Len() > 0 || !strings.HasPrefix(errOut.String(), "p\n") {
+			t.Errorf("%s of a script: %v, %q, %q", flag, err, out.String(), errOut.String())
+		}
 	}
 }
 

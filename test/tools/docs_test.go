@@ -1,0 +1,221 @@
+package tools
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"barnabas/test/real"
+)
+
+// guide follows a page of the documentation as a reader would: what is in its
+// ```sh blocks is run by bash, and what a ```text block after one shows must
+// come out, "..." standing for anything. A comment "<!-- test: WHAT -->" before
+// a block tells what a reader is told in words:
+//
+//   - "in the repository": that is the current folder,
+//   - "runs on as NAME": in a terminal of its own, until
+//   - "ctrl-c NAME", with or without a block after it,
+//   - "until it shows "EXPRESSION"": again and again.
+//
+// Ports 909N and 2181 are replaced by free ones.
+type guide struct {
+	t         *testing.T
+	page      string
+	repo, dir string
+	ports     *strings.Replacer // of the page's
+	back      *strings.Replacer
+	env       []string
+	running   map[string]*real.Process
+}
+
+func newGuide(t *testing.T, page string) *guide {
+	t.Helper()
+	repo, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, zk := freeBase(t), real.FreePort(t)
+	g := &guide{t: t, page: filepath.Join(repo, page), repo: repo, dir: t.TempDir(), running: map[string]*real.Process{},
+		ports: strings.NewReplacer("localhost:909", "localhost:"+base, "localhost:2181", "localhost:"+zk),
+		back:  strings.NewReplacer("localhost:"+base, "localhost:909", "localhost:"+zk, "localhost:2181")}
+	// A broker without a file listens on the ports of its defaults.
+	overrides := fmt.Sprintf("--override listeners=PLAINTEXT://localhost:%s2 --override keeper.listen=localhost:%s", base, zk)
+	shim := filepath.Join(t.TempDir(), "barnabas")
+	script := fmt.Sprintf("#!/bin/sh\nif [ \"$*\" = start ]; then set -- start %s; fi\nexec %s \"$@\"\n", overrides, real.Binary(t))
+	if err := os.WriteFile(shim, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	g.env = append(os.Environ(), "PATH="+filepath.Dir(shim)+":"+os.Getenv("PATH"), "ARGS="+overrides)
+	return g
+}
+
+// freeBase returns four digits that, with 1, 2 or 3 after them, are free ports.
+func freeBase(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		base := real.FreePort(t)
+		base = base[:len(base)-1]
+		free := true
+		for _, last := range "123" {
+			l, err := net.Listen("tcp", "localhost:"+base+string(last))
+			if err != nil {
+				free = false
+				break
+			}
+			l.Close()
+		}
+		if free {
+			return base
+		}
+	}
+	t.Fatal("there are no three free ports in a row")
+	return ""
+}
+
+var (
+	directive = regexp.MustCompile(`^<!-- test: (.*) -->$`)
+	shown     = regexp.MustCompile(`^until it shows "(.*)"$`)
+)
+
+func (g *guide) follow() {
+	g.t.Helper()
+	data, err := os.ReadFile(g.page)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	var told, fence, out string
+	var block []string
+	blocks := 0
+	for line := range strings.SplitSeq(string(data), "\n") {
+		switch {
+		case fence == "" && directive.MatchString(line):
+			told = directive.FindStringSubmatch(line)[1]
+			if name, ok := strings.CutPrefix(told, "ctrl-c "); ok {
+				g.interrupt(name)
+				told = ""
+			}
+		case fence == "" && strings.HasPrefix(line, "```"):
+			fence, block = strings.TrimPrefix(line, "```")+" ", nil
+		case fence != "" && line == "```":
+			text := strings.Join(block, "\n")
+			switch fence {
+			case "sh ":
+				out = g.run(told, text)
+				told, blocks = "", blocks+1
+			case "text ":
+				g.compare(text, out)
+			}
+			fence = ""
+			if g.t.Failed() {
+				g.t.FailNow()
+			}
+		case fence != "":
+			block = append(block, line)
+		}
+	}
+	if blocks == 0 {
+		g.t.Errorf("%s has no commands", g.page)
+	}
+}
+
+func (g *guide) command(dir, text string) *exec.Cmd {
+	cmd := exec.Command("bash", "-e", "-o", "pipefail", "-c", g.ports.Replace(text))
+	cmd.Dir, cmd.Env = dir, g.env
+	return cmd
+}
+
+func (g *guide) run(told, text string) string {
+	g.t.Helper()
+	dir := g.dir
+	if told == "in the repository" {
+		dir = g.repo
+	}
+	if name, ok := strings.CutPrefix(told, "runs on as "); ok {
+		g.start(name, dir, text)
+		return ""
+	}
+	once := func() (string, error) {
+		cmd := g.command(dir, text)
+		timer := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
+		defer timer.Stop()
+		out, err := cmd.CombinedOutput()
+		return g.back.Replace(string(out)), err
+	}
+	if m := shown.FindStringSubmatch(told); m != nil {
+		want, last := regexp.MustCompile(m[1]), ""
+		real.Until(g.t, time.Minute, text+" to show "+m[1], func() bool {
+			last, _ = once() // it may fail until then
+			return want.MatchString(last)
+		})
+		return last
+	}
+	out, err := once()
+	if err != nil {
+		g.t.Errorf("%s\n%v\n%s", text, err, out)
+	}
+	return out
+}
+
+// speaks gets something when a program writes.
+type speaks chan struct{}
+
+func (s speaks) Write(p []byte) (int, error) {
+	select {
+	case s <- struct{}{}:
+	default: // it is known already
+	}
+	return len(p), nil
+}
+
+// start runs a block in a terminal of its own and waits until it writes
+// something.
+func (g *guide) start(name, dir, text string) {
+	g.t.Helper()
+	cmd := g.command(dir, "exec "+text)
+	spoke := make(speaks, 1)
+	cmd.Stdout = spoke
+	p := real.Start(g.t, name, cmd)
+	g.running[name] = p
+	select {
+	case <-spoke:
+	case <-p.Done():
+		g.t.Fatalf("%s ended: %s", text, p.Output())
+	case <-time.After(time.Minute):
+		g.t.Fatalf("%s writes nothing: %s", text, p.Output())
+	}
+}
+
+func (g *guide) interrupt(name string) {
+	g.t.Helper()
+	p := g.running[name]
+	if p == nil {
+		g.t.Fatalf("nothing runs as %s", name)
+	}
+	p.Signal(syscall.SIGINT)
+	if status := p.Wait(time.Minute); status != 0 && status != 130 {
+		g.t.Errorf("%s ends with %d", name, status)
+	}
+	delete(g.running, name)
+}
+
+// compare compares line by line.
+func (g *guide) compare(want, got string) {
+	g.t.Helper()
+	var pattern strings.Builder
+	for line := range strings.SplitSeq(want, "\n") {
+		pattern.WriteString(strings.ReplaceAll(regexp.QuoteMeta(strings.TrimRight(line, " ")), `\.\.\.`, ".*") + " *\n")
+	}
+	if !regexp.MustCompile("^" + pattern.String() + "$").MatchString(got) {
+		g.t.Errorf("%s shows\n%s\nbut this came:\n%s", g.page, want, got)
+	}
+}
+
+func TestTheTutorial(t *testing.T) { newGuide(t, "docs/tutorial.md").follow() }
