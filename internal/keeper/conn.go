@@ -20,10 +20,17 @@ type conn struct {
 	s      *Server
 	nc     net.Conn
 	addr   string
-	client *client       // guarded by s.mu
-	wake   chan struct{} // the writer has something to do; capacity 1
-	room   chan struct{} // the reader may go on; capacity 1
-	over   chan struct{} // the reader has ended
+	direct *directWriter // nil: only the writer writes
+
+	// Guarded by s.mu.
+	client  *client
+	sending bool   // somebody has taken output and has not sent it yet
+	behind  bool   // more requests have come than were read
+	spare   []byte // for the next output
+
+	wake chan struct{} // the writer has something to do; capacity 1
+	room chan struct{} // the reader may go on; capacity 1
+	over chan struct{} // the reader has ended
 	// flushed is closed by the writer when it will send no more.
 	flushed chan struct{}
 }
@@ -84,7 +91,7 @@ func (c *conn) read() error {
 		if buf, err = c.readBody(in, buf, length); err != nil {
 			return err
 		}
-		if err := c.handle(buf); err != nil {
+		if err := c.handle(buf, in.Buffered() > 0); err != nil {
 			return err
 		}
 		if cap(buf) > firstChunk { // a large frame's buffer is not kept
@@ -139,14 +146,15 @@ func decodeRequest(frame []byte) (incoming, error) {
 }
 
 // handle gives one request to the core, and returns when there is room for the
-// next.
-func (c *conn) handle(frame []byte) error {
+// next. behind says that the next has begun to come.
+func (c *conn) handle(frame []byte, behind bool) error {
 	in, err := decodeRequest(frame)
 	if err != nil {
 		return err
 	}
 	full, ended := false, false
 	c.s.step(func(core *core, now time.Time) {
+		c.behind = behind
 		core.request(c.client, in, now)
 		full, ended = core.full(c.client), c.client.closed
 	})
@@ -168,40 +176,4 @@ func (c *conn) handle(frame []byte) error {
 		return net.ErrClosed
 	}
 	return nil
-}
-
-// writeLoop sends what the core queues, and closes the connection when the
-// core has said so.
-func (c *conn) writeLoop() {
-	var spare []byte
-	for {
-		select {
-		case <-c.wake:
-		case <-c.over:
-			return
-		}
-		c.s.mu.Lock()
-		out, closed := c.client.out, c.client.closed
-		c.client.out = spare[:0]
-		c.s.mu.Unlock()
-		if len(out) > 0 {
-			if _, err := c.nc.Write(out); err != nil {
-				closed = true
-			}
-		}
-		if closed {
-			_ = c.nc.Close()
-			close(c.flushed)
-			c.s.mu.Lock()
-			c.client.closed = true // the reader waits for no room any more
-			c.s.mu.Unlock()
-			notify(c.room)
-			<-c.over
-			return
-		}
-		notify(c.room)
-		if spare = out; cap(spare) > maxUnsent {
-			spare = nil
-		}
-	}
 }

@@ -214,7 +214,7 @@ func (s *Server) attach(nc net.Conn) error {
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		addr, peer = a.IP.String(), a.String()
 	}
-	c := &conn{s: s, nc: nc, addr: addr, wake: make(chan struct{}, 1), room: make(chan struct{}, 1), over: make(chan struct{}), flushed: make(chan struct{})}
+	c := &conn{s: s, nc: nc, addr: addr, direct: newDirectWriter(nc), wake: make(chan struct{}, 1), room: make(chan struct{}, 1), over: make(chan struct{}), flushed: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.closed {
@@ -249,33 +249,38 @@ func (s *Server) detach(c *conn) {
 	delete(s.mu.byClient, c.client)
 }
 
-// step runs f on the core and wakes whoever has something to do then.
+// step runs f on the core, sends what came of it and wakes whoever else has
+// something to do then.
 func (s *Server) step(f func(*core, time.Time)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f(s.mu.core, s.o.Now()) // within the lock: times never run backwards
-	s.wakeLocked()
-	for _, n := range s.mu.core.notes {
-		s.o.Logger.Warn(n.text, "path", n.path, "what", n.what, "would be", n.have, "limit", n.limit, "refused", n.hard)
-	}
-	s.mu.core.notes = s.mu.core.notes[:0]
+	var out outputs
+	s.decide(f, &out)
+	out.send()
 }
 
-func (s *Server) wakeLocked() {
+func (s *Server) decide(f func(*core, time.Time), out *outputs) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	c := s.mu.core
+	f(c, s.o.Now()) // within the lock: times never run backwards
 	for _, cl := range c.dirty {
 		cl.dirty = false
 		if conn := s.mu.byClient[cl]; conn != nil {
 			if cl.closed { // nobody waits long for a last answer to be read
 				_ = conn.nc.SetWriteDeadline(time.Now().Add(s.o.HandshakeTimeout))
 			}
-			notify(conn.wake)
+			if !out.addLocked(conn) {
+				notify(conn.wake)
+			}
 			if cl.outstanding == 0 || cl.outstanding < maxOutstanding/2 && cl.bytes < maxUnanswered/2 {
 				notify(conn.room)
 			}
 		}
 	}
 	c.dirty = c.dirty[:0]
+	for _, n := range c.notes {
+		s.o.Logger.Warn(n.text, "path", n.path, "what", n.what, "would be", n.have, "limit", n.limit, "refused", n.hard)
+	}
+	c.notes = c.notes[:0]
 	if len(c.pending) > 0 && c.flying == nil {
 		notify(s.work)
 	}

@@ -7,6 +7,7 @@
 package keepertest
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ const Patience = 20 * time.Second
 // Client is one connection.
 type Client struct {
 	nc   net.Conn
+	in   *bufio.Reader
 	mu   sync.Mutex        // over ops
 	ops  map[int32]jute.Op // of the requests without a reply
 	xid  int32
@@ -39,7 +41,9 @@ type Frame struct {
 }
 
 // New makes a client of a connection, without a handshake.
-func New(nc net.Conn) *Client { return &Client{nc: nc, ops: map[int32]jute.Op{}} }
+func New(nc net.Conn) *Client {
+	return &Client{nc: nc, in: bufio.NewReader(nc), ops: map[int32]jute.Op{}}
+}
 
 // Connect makes the handshake. A session that is gone gives jute.ErrSessionExpired.
 func Connect(nc net.Conn, req jute.ConnectRequest) (*Client, error) {
@@ -110,7 +114,7 @@ func (c *Client) Send(op jute.Op, body jute.Record) (int32, error) {
 func (c *Client) ReadFrame() ([]byte, error) {
 	_ = c.nc.SetReadDeadline(time.Now().Add(Patience))
 	var head [4]byte
-	if _, err := io.ReadFull(c.nc, head[:]); err != nil {
+	if _, err := io.ReadFull(c.in, head[:]); err != nil {
 		return nil, err
 	}
 	n := int32(binary.BigEndian.Uint32(head[:]))
@@ -118,7 +122,7 @@ func (c *Client) ReadFrame() ([]byte, error) {
 		return nil, fmt.Errorf("frame of %d bytes", n)
 	}
 	b := make([]byte, n)
-	_, err := io.ReadFull(c.nc, b)
+	_, err := io.ReadFull(c.in, b)
 	return b, err
 }
 
