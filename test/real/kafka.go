@@ -38,11 +38,12 @@ func Java(t testing.TB, version, class string, args ...string) *exec.Cmd {
 
 func java(t testing.TB, jvm []string, version, class string, args ...string) *exec.Cmd {
 	t.Helper()
-	jvm = append(jvm, log4j(t), "-cp", Jars(t, version)+"/*", class)
+	jvm = append(jvm, Log4j(t), "-cp", Jars(t, version)+"/*", class)
 	return exec.Command("java", append(jvm, args...)...)
 }
 
-func log4j(t testing.TB) string {
+// Log4j returns the flag that has a JVM log to its standard error.
+func Log4j(t testing.TB) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "log4j.properties")
 	text := "log4j.rootLogger=INFO, E\nlog4j.appender.E=org.apache.log4j.ConsoleAppender\nlog4j.appender.E.Target=System.err\n" +
@@ -203,6 +204,15 @@ func Python(t testing.TB, script string, args ...string) *exec.Cmd {
 	t.Helper()
 	need(t, "the Python clients", filepath.Join(Cache(), "python", ".complete"))
 	return exec.Command(filepath.Join(Cache(), "python", "bin", "python"), append([]string{script}, args...)...)
+}
+
+// Streams returns the class path of Kafka Streams and of Kafka Connect with its
+// file connectors, of release 3.9.1.
+func Streams(t testing.TB) string {
+	t.Helper()
+	kafka := Jars(t, "3.9.1")
+	need(t, "Kafka Streams", filepath.Join(Cache(), "streams", ".complete"))
+	return filepath.Join(Cache(), "streams", "*") + ":" + filepath.Join(kafka, "*")
 }
 
 // Curator returns the class path of Apache Curator's recipes, on the client of
