@@ -38,7 +38,7 @@ func newMachine(t *testing.T, id int32, zk, ibp string) *machine {
 		fmt.Sprintf("broker.id=%d", id), "listeners=PLAINTEXT://" + m.addr, "log.dirs=" + m.dir, "zookeeper.connect=" + zk,
 		"inter.broker.protocol.version=" + ibp, "auto.create.topics.enable=false",
 		"offsets.topic.replication.factor=3", "transaction.state.log.replication.factor=3", "transaction.state.log.min.isr=2",
-		"min.insync.replicas=2", "controlled.shutdown.enable=true",
+		fmt.Sprintf("transaction.state.log.num.partitions=%d", txnPartitions), "min.insync.replicas=2", "controlled.shutdown.enable=true",
 	}
 	if err := os.WriteFile(m.file, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -72,6 +72,9 @@ func (m *machine) stop() {
 const (
 	topic      = "t"
 	partitions = 60
+
+	txnTopic      = "x"
+	txnPartitions = 6 // of __transaction_state too
 )
 
 // cluster is three machines with a load on them.
@@ -83,6 +86,7 @@ type cluster struct {
 	admin    *load.Admin
 	produced *load.Load
 	group    *load.Group
+	txns     *load.Transactions
 }
 
 func startCluster(t *testing.T, version, ibp string) *cluster {
@@ -96,10 +100,14 @@ func startCluster(t *testing.T, version, ibp string) *cluster {
 	}
 	c.admin = load.NewAdmin(t, c.seeds)
 	load.CreateTopic(t, c.admin, topic, partitions, []int32{1, 2, 3}, nil) // min.insync.replicas is the brokers'
+	load.CreateTopic(t, c.admin, txnTopic, txnPartitions, []int32{1, 2, 3}, nil)
 	load.UntilInSync(t, c.admin, topic, partitions, 3)
+	load.UntilInSync(t, c.admin, txnTopic, txnPartitions, 3)
 	c.produced = load.Start(t, topic, partitions, c.seeds)
 	c.group = load.StartGroup(t, topic, 2, c.seeds)
+	c.txns = load.StartTransactions(t, txnTopic, txnPartitions, 2, c.seeds)
 	c.group.More(2000)
+	c.txns.More(10)
 	return c
 }
 
@@ -112,6 +120,7 @@ func (c *cluster) replace(m *machine, program string) {
 	m.start(program)
 	c.untilInSync()
 	c.group.More(1000)
+	c.txns.More(5)
 	c.t.Logf("broker %d is %s now: longest gap %v", m.id, program, c.produced.LongestGap().Round(time.Millisecond))
 }
 
@@ -121,6 +130,8 @@ func (c *cluster) untilInSync() {
 	c.t.Helper()
 	load.UntilInSync(c.t, c.admin, topic, partitions, 3)
 	load.UntilInSync(c.t, c.admin, "__consumer_offsets", 50, 3)
+	load.UntilInSync(c.t, c.admin, txnTopic, txnPartitions, 3)
+	load.UntilInSync(c.t, c.admin, "__transaction_state", txnPartitions, 3)
 }
 
 // controllerLast returns the machines with the controller's at the end.
@@ -150,6 +161,7 @@ func (c *cluster) controllerLast() []*machine {
 // finish holds what was sent against what is stored and what the group got.
 func (c *cluster) finish() {
 	c.t.Helper()
+	c.txns.Finish()
 	c.produced.Finish()
 	committed := c.group.Finish(c.produced)
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)

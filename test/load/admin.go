@@ -101,3 +101,34 @@ func UntilInSync(t *testing.T, a *Admin, topic string, partitions, n int) {
 		return len(seen) == partitions
 	})
 }
+
+// UntilEach waits until something holds for each partition of a topic, as the
+// broker at one of the client's seeds sees it.
+func UntilEach(t *testing.T, a *Admin, seed int, topic string, partitions int, what string, ok func(kmsg.MetadataResponseTopicPartition) bool) {
+	t.Helper()
+	var seen string
+	defer func() {
+		if t.Failed() {
+			t.Logf("seed %d: %s", seed, seen)
+		}
+	}()
+	r := kmsg.NewPtrMetadataRequest()
+	r.Topics = append(r.Topics, kmsg.MetadataRequestTopic{Topic: &topic})
+	real.Until(t, 90*time.Second, fmt.Sprintf("broker %d of the seeds: %s", seed, what), func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		answer, err := a.Raw.SeedBrokers()[seed].Request(ctx, r)
+		if err != nil {
+			seen = err.Error()
+			return false
+		}
+		list := answer.(*kmsg.MetadataResponse).Topics[0].Partitions
+		seen = fmt.Sprintf("%+v", list)
+		for _, p := range list {
+			if !ok(p) {
+				return false
+			}
+		}
+		return len(list) == partitions
+	})
+}

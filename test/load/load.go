@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"sync"
@@ -48,6 +49,7 @@ func Start(t *testing.T, topic string, partitions int, seeds []string, opts ...k
 		kgo.SeedBrokers(seeds...), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.MaxBufferedRecords(500), kgo.ProducerLinger(0), kgo.RecordDeliveryTimeout(3 * time.Minute), kgo.ProduceRequestTimeout(3 * time.Second),
 		kgo.RetryTimeout(3 * time.Minute), kgo.RequestTimeoutOverhead(time.Second), kgo.RecordRetries(1 << 30), kgo.UnknownTopicRetries(-1), kgo.MetadataMinAge(50 * time.Millisecond),
+		kgo.Dialer((&net.Dialer{Timeout: 300 * time.Millisecond}).DialContext),
 	}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
