@@ -152,7 +152,7 @@ func (b *Broker) alterBrokerConfig(ctx context.Context, e znode.ConfigEntity, pr
 	if e.Default {
 		other = znode.BrokerConfig(b.ID)
 	}
-	stored, err := b.entityConfig(ctx, other)
+	stored, err := b.brokerConfig(ctx, other)
 	if err != nil {
 		return err
 	}
@@ -160,35 +160,30 @@ func (b *Broker) alterBrokerConfig(ctx context.Context, e znode.ConfigEntity, pr
 	if e.Default {
 		perBroker, clusterWide = stored, props
 	}
-	if err := passwordsRefused(props); err != nil {
-		return err
-	}
 	if _, err := b.Config.Load().Alter(perBroker, clusterWide); err != nil {
 		return refuse(wire.InvalidRequest, config.First(err).Text)
 	}
 	if validateOnly {
 		return nil
 	}
+	if props, err = b.Config.Load().EncodePasswords(props); err != nil {
+		return refuse(wire.InvalidRequest, err.Error())
+	}
 	return b.writeEntityConfig(ctx, e, props)
 }
 
-// passwordsRefused refuses secrets: Kafka writes them encrypted with
-// password.encoder.secret, which nothing here can do yet.
-func passwordsRefused(props map[string]string) error {
-	for key := range props {
-		plain := key
-		if rest, ok := strings.CutPrefix(key, "listener.name."); ok {
-			if _, after, ok := strings.Cut(rest, "."); ok {
-				plain = after
-			}
-		}
-		for _, d := range config.BrokerDefinitions() {
-			if d.Name == plain && d.Sensitive() {
-				return refuse(wire.InvalidRequest, "Passwords can't be changed dynamically: "+key)
-			}
-		}
+// brokerConfig returns the dynamic properties of a broker or of all. Passwords
+// that can't be decoded are missing.
+func (b *Broker) brokerConfig(ctx context.Context, e znode.ConfigEntity) (map[string]string, error) {
+	stored, err := b.entityConfig(ctx, e)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	props, warnings := b.Config.Load().DecodePasswords(stored)
+	for _, w := range warnings {
+		b.Log.Warn("left out a dynamic property", "why", w.String())
+	}
+	return props, nil
 }
 
 // checkChanges refuses what Kafka refuses of a resource whatever its kind: keys

@@ -73,7 +73,7 @@ func (b *Broker) changeConfig(ctx context.Context, res kmsg.IncrementalAlterConf
 		if err != nil {
 			return err
 		}
-		props, err := b.entityConfig(ctx, e)
+		props, err := b.brokerConfig(ctx, e)
 		if err != nil {
 			return err
 		}

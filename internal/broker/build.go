@@ -19,6 +19,9 @@ import (
 // reads the topics' overrides.
 func (b *Broker) readDynamicConfig(ctx context.Context) error {
 	b.configs = newConfigWatcher(b.zk, b.log, b.config, b.info.ID, b.users)
+	if err := b.configs.reencode(ctx); err != nil {
+		return fmt.Errorf("ZooKeeper: encoding passwords anew: %w", err)
+	}
 	if err := b.configs.reloadBroker(ctx); err != nil {
 		return fmt.Errorf("ZooKeeper: reading dynamic configuration: %w", err)
 	}
@@ -138,6 +141,7 @@ func (b *Broker) serve(ctx context.Context) error {
 		ZooKeeper: zkView{b.zk}, Controller: b.controller, Services: b.controller, Controlled: local{b}, Replicas: b.replicas, Groups: b.groups, Transactions: b.transactions, OpenTransactions: b.open, VerifyTransaction: b.verifier.ask, Fetches: api.NewFetchSessions(c.Int("max.incremental.fetch.session.cache.slots"), time.Now),
 		Storage: b.storage, AllocateProducerIDs: b.link.allocateProducerIDs, AllOurs: b.kin.all, Log: b.log.With("part", "api"), LogLevel: b.level, Now: time.Now,
 	}
+	b.api.RackAware = c.String("replica.selector.class") == "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 	b.handlers.Store(b.api)
 	b.onClose("handlers", func() error { b.api.Close(); return nil })
 	var listeners []server.Listener

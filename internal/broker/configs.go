@@ -215,6 +215,25 @@ func (w *configWatcher) reloadBroker(ctx context.Context) error {
 	return nil
 }
 
+// reencode writes this broker's passwords anew when password.encoder.secret has
+// changed and password.encoder.old.secret says what it was.
+func (w *configWatcher) reencode(ctx context.Context) error {
+	path := znode.BrokerConfig(w.id).Path()
+	own, err := w.read(ctx, path)
+	if err != nil {
+		return err
+	}
+	encoded, changed, err := w.dynamic.Load().ReencodePasswords(own)
+	if err != nil || !changed {
+		return err
+	}
+	w.log.Info("passwords are encoded with the new password.encoder.secret", "path", path)
+	return w.zk.Retry(ctx, func() error {
+		_, err := w.zk.Set(ctx, path, znode.EncodeConfig(encoded), zookeeper.AnyVersion)
+		return err
+	})
+}
+
 // read returns an entity's properties, none if it has no node.
 func (w *configWatcher) read(ctx context.Context, path string) (map[string]string, error) {
 	var data []byte

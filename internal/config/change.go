@@ -57,10 +57,10 @@ func (b *Broker) Alter(perBroker, clusterWide map[string]string) (*Broker, error
 // WithStored is With for properties as they were found in ZooKeeper, where
 // anybody may have written them: what is wrong is left out, with a warning, so
 // that one bad key does not take the others away
-// (DynamicBrokerConfig.fromPersistentProps).
+// (DynamicBrokerConfig.fromPersistentProps). Passwords are stored encoded.
 func (b *Broker) WithStored(perBroker, clusterWide map[string]string) (*Broker, []Warning) {
-	var warnings []Warning
-	perBroker, clusterWide = maps.Clone(perBroker), maps.Clone(clusterWide)
+	perBroker, warnings := b.DecodePasswords(perBroker)
+	clusterWide = maps.Clone(clusterWide)
 	drop := func(e *Error, from ...map[string]string) {
 		warnings = append(warnings, Warning{Key: e.Key, Text: e.Text + "; this dynamic property is ignored"})
 		for _, m := range from {
