@@ -83,6 +83,9 @@ type Broker struct {
 	// AllocateProducerIDs asks the active controller, until ctx ends, for a block
 	// of producer ids: the first and how many.
 	AllocateProducerIDs func(ctx context.Context) (start int64, count int32, err error)
+	// RackAware tells whether consumers are sent to a replica in their rack
+	// (replica.selector.class).
+	RackAware bool
 	// AllOurs tells whether every live broker has said that it is Barnabas. It
 	// is false for a moment when a broker has just come.
 	AllOurs func() bool

@@ -51,6 +51,7 @@ type fetching struct {
 	minBytes    int
 	maxBytes    int
 	isolation   int8
+	rack        string // a consumer's, where there is a replica selector
 	sessionID   int32
 	epoch       int32
 	incremental bool
@@ -60,7 +61,7 @@ type fetching struct {
 	own     fetchSet      // for a request without a session
 	results []fetched
 	bytes   int       // of records found
-	failed  bool      // a partition has an error: answer at once
+	failed  bool      // a partition has an error, or another replica to read from: answer at once
 	code    wire.Code // of the whole answer
 
 	body wire.Reader // of a session's request, until its turn
@@ -101,6 +102,11 @@ type fetched struct {
 	aborted        []storage.AbortedTxn
 	withAborted    bool
 	diverging      storage.EpochEnd
+	preferred      int32 // the replica that the consumer is sent to; -1: none
+}
+
+func newFetched(p *fetchPartition) fetched {
+	return fetched{of: p, hw: -1, lso: -1, start: -1, diverging: storage.EpochEnd{Epoch: -1, EndOffset: -1}, preferred: -1}
 }
 
 func (f *fetched) size() int { return f.slice.Len + len(f.converted) }
@@ -164,7 +170,9 @@ func (f *fetching) wellFormed(r wire.Reader) bool {
 		}
 	}
 	if v >= 11 {
-		r.String(flexible) // rack
+		if rack := r.String(flexible); f.b.RackAware {
+			f.rack = string(rack)
+		}
 	}
 	if flexible {
 		r.EachTag(func(tag uint32, value []byte) {
@@ -279,6 +287,7 @@ func (f *fetching) enough() bool {
 // answer writes the answer and ends the request.
 func (f *fetching) answer() {
 	q := f.q
+	f.countThrottled()
 	f.encode()
 	f.own.unsubscribe()
 	if f.session != nil {

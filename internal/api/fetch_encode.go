@@ -66,7 +66,7 @@ func (f *fetching) encodePartition(d *fetched, endpoints *leaderEndpoints) {
 		f.encodeAborted(d)
 	}
 	if v >= 11 {
-		w.Int32(-1) // preferred read replica: this one; anything else makes clients drop the records
+		w.Int32(d.preferred) // -1 with records: anything else makes clients drop them
 	}
 	w.Length(flexible, d.size())
 	if d.converted != nil {

@@ -18,7 +18,7 @@ func (f *fetching) read() {
 			f.set.mark(p) // next time
 			continue
 		}
-		d := fetched{of: p, hw: -1, lso: -1, start: -1, diverging: storage.EpochEnd{Epoch: -1, EndOffset: -1}}
+		d := newFetched(p)
 		f.readPartitionOf(&d, left, minOne)
 		if f.incremental && !d.worthTelling() {
 			if d.again() {
@@ -31,7 +31,7 @@ func (f *fetching) read() {
 			f.bytes += n
 			minOne = false
 		}
-		f.failed = f.failed || d.code != wire.None || d.diverging.Epoch >= 0
+		f.failed = f.failed || d.code != wire.None || d.diverging.Epoch >= 0 || d.preferred >= 0
 		f.results = append(f.results, d)
 	}
 	if f.set.standing {
@@ -56,7 +56,7 @@ func (f *fetching) dropResults() {
 // (CachedPartition.maybeUpdateResponseData).
 func (d *fetched) worthTelling() bool {
 	p := d.of
-	return !p.told || d.size() > 0 || d.code != wire.None || d.diverging.Epoch >= 0 ||
+	return !p.told || d.size() > 0 || d.code != wire.None || d.diverging.Epoch >= 0 || d.preferred >= 0 ||
 		d.hw != p.hw || d.lso != p.lso || d.start != p.start
 }
 
@@ -64,7 +64,7 @@ func (d *fetched) worthTelling() bool {
 // the session also when nothing changes: there is more, or an error is told
 // until it is over.
 func (d *fetched) again() bool {
-	return d.code != wire.None || d.diverging.Epoch >= 0 || d.of.offset < d.bound
+	return d.code != wire.None || d.diverging.Epoch >= 0 || d.preferred >= 0 || d.of.offset < d.bound
 }
 
 // find looks a partition up that was not here before, or is not any more.
@@ -97,7 +97,7 @@ func (f *fetching) readPartitionOf(d *fetched, left int, minOne bool) {
 		d.withAborted = d.code != wire.NotLeaderOrFollower // Kafka's answer has an empty list here, and null elsewhere
 		return
 	}
-	log, code := p.part.Leading(p.leaderEpoch)
+	log, code := f.serving(p)
 	switch {
 	case code != wire.None:
 	case f.replica >= 0:
@@ -113,7 +113,8 @@ func (f *fetching) readPartitionOf(d *fetched, left int, minOne bool) {
 	}
 	if d.code = code; code != wire.None {
 		d.slice.Release()
-		*d = fetched{of: p, code: code, hw: -1, lso: -1, start: -1, diverging: storage.EpochEnd{Epoch: -1, EndOffset: -1}}
+		*d = newFetched(p)
+		d.code = code
 	}
 }
 
@@ -154,7 +155,7 @@ func (f *fetching) readForFollower(d *fetched, log *storage.Log, left int, minOn
 	if d.diverging.Epoch >= 0 {
 		return wire.None
 	}
-	if p.offset != leo {
+	if p.offset != leo && !p.part.HoldsBack(f.replica) {
 		slice, err := log.Read(p.offset, min(max(p.maxBytes, 0), max(left, 0)), leo, minOne)
 		if err != nil {
 			return storage.Code(err)
@@ -174,6 +175,11 @@ func (f *fetching) readForFollower(d *fetched, log *storage.Log, left int, minOn
 
 func (f *fetching) readLog(d *fetched, log *storage.Log, left int, minOne bool) wire.Code {
 	p := d.of
+	if d.preferred = f.nearest(p); d.preferred >= 0 {
+		d.hw, d.lso, d.start = p.part.HighWatermark(), p.part.LastStableOffset(), log.StartOffset()
+		d.withAborted = f.isolation == readCommitted
+		return wire.None
+	}
 	if code := d.diverges(log); code != wire.None {
 		return code
 	}

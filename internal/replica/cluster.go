@@ -36,6 +36,8 @@ func (m *Manager) startReplication() {
 	if m.cluster == nil {
 		return
 	}
+	m.leading = newThrottle("leader.replication.throttled.rate", m.cluster.Config)
+	m.following = newThrottle("follower.replication.throttled.rate", m.cluster.Config)
 	m.fetchers = newFetchers(m)
 	m.isr = newISRChanges(m)
 	m.work.Go(func() { m.isr.run(m.ctx) })

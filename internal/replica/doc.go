@@ -39,7 +39,7 @@
 // fetchers.mu guards which fetcher copies what and what has changed of that; a
 // fetcher's own state belongs to its goroutine. Partition.mu guards the
 // replicas' progress and the change of the ISR that was asked for, Partition.acks and Partition.subs
-// the waits. Order: Manager.mu, Partition.role, Partition.mu, then acks and
+// the waits. throttle.mu guards the counts of one throttle and is a leaf. Order: Manager.mu, Partition.role, Partition.mu, then acks and
 // subs, which are leaves as far as this package goes: a [Subscriber] is called
 // under subs and takes no lock of this package.
 //

@@ -70,6 +70,7 @@ type followed struct {
 	member bool      // is fetched
 	named  bool      // the leader's session has it
 	dirty  bool      // is in fetchSession.dirty, to be named in the next fetch
+	level  bool      // had all that was committed at the last answer
 }
 
 type followedState int8
@@ -107,6 +108,7 @@ func (f *fetcher) run(ctx context.Context) {
 		}
 		f.endRests(time.Now())
 		f.truncate(ctx)
+		f.holdBack(f.m.o.Now())
 		if f.s.members == 0 {
 			f.sleep(ctx, f.untilNext(time.Hour))
 			continue
@@ -363,7 +365,10 @@ func (f *fetcher) took(c *followed, d *copied) {
 		f.refused(c, err)
 		return
 	}
-	c.pauses = 0
+	if len(d.set) > 0 && c.p.takesThrottled() {
+		f.m.following.record(len(d.set), f.m.o.Now())
+	}
+	c.pauses, c.level = 0, d.hw <= at.end
 	if at != c.at {
 		c.at = at
 		f.s.name(c)

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"slices"
 
 	"barnabas/internal/wire"
@@ -49,6 +50,32 @@ func (p *Partition) Fetched(f *FollowerFetch, leo int64) {
 	p.mu.Unlock()
 	p.committed(to)
 	p.m.submit(change)
+}
+
+// Nearest chooses the replica that a consumer at an offset is sent to, among
+// those that are near: of the followers in sync that have the offset, the one
+// with most, or with most lately (RackAwareReplicaSelector). False: the leader
+// serves it.
+func (p *Partition) Nearest(offset int64, near func(broker int32) bool) (int32, bool) {
+	if p.view.Load().Role != Leader {
+		return -1, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var best *follower
+	for i := range p.mu.isr.followers {
+		f := &p.mu.isr.followers[i]
+		if f.end < offset || f.start > offset || !slices.Contains(p.mu.isr.committed, f.id) || !near(f.id) {
+			continue
+		}
+		if best == nil || cmp.Or(cmp.Compare(f.end, best.end), f.caughtUp.Compare(best.caughtUp), cmp.Compare(f.id, best.id)) > 0 {
+			best = f
+		}
+	}
+	if best == nil {
+		return -1, false
+	}
+	return best.id, true
 }
 
 // LowWatermark returns the least log start offset of the leader and the live

@@ -46,9 +46,11 @@ type Manager struct {
 	cluster  *Cluster // nil: alone
 	fetchers *fetchers
 	isr      *isrChanges
-	ctx      context.Context // ends with Close
-	cancel   context.CancelFunc
-	work     sync.WaitGroup // fetchers and what watches ISRs
+	// leading and following bound the traffic of throttled replicas; nil: alone.
+	leading, following *throttle
+	ctx                context.Context // ends with Close
+	cancel             context.CancelFunc
+	work               sync.WaitGroup // fetchers and what watches ISRs
 
 	mu struct {
 		sync.Mutex // orders the controller's requests, guards changes of the table

@@ -122,6 +122,16 @@ func (p *Partition) Leading(epoch int32) (*storage.Log, wire.Code) {
 	return p.log, wire.None
 }
 
+// Serving is Leading for consumers that read from any replica (KIP-392): a
+// follower serves what it has below its high watermark.
+func (p *Partition) Serving(epoch int32) (*storage.Log, wire.Code) {
+	log, code := p.Leading(epoch)
+	if code == wire.NotLeaderOrFollower && p.view.Load().Role == Follower {
+		return p.log, wire.None
+	}
+	return log, code
+}
+
 // Append writes a validated set as the leader and moves the high watermark as
 // far as the ISR allows. all asks for the ISR to be large enough (acks=all);
 // NOT_ENOUGH_REPLICAS if it is not. Records are in the page cache when it

@@ -365,8 +365,42 @@ func TestNotLeaderNamesTheLeader(t *testing.T) {
 	p := do[*kmsg.ProduceResponse](c, produceRequest("t", 0, 1, set(record.None, "a")), 11)
 	equal(t, "produce", fmt.Sprint(p.Topics[0].Partitions[0].ErrorCode, p.Topics[0].Partitions[0].CurrentLeader.LeaderID,
 		p.Topics[0].Partitions[0].CurrentLeader.LeaderEpoch, p.Brokers[0].NodeID, p.Brokers[0].Host, p.Brokers[0].Port), "6 2 5 2two9")
-	f := c.fetch(16, fetchRequest("t", id, 0, 0))
-	equal(t, "fetch", fmt.Sprint(f.Topics[0].Partitions[0].ErrorCode, f.Topics[0].Partitions[0].CurrentLeader.LeaderID, f.Brokers[0].Host), "6 2two")
+	old := fetchRequest("t", id, 0, 0)
+	old.Topics[0].Partitions[0].CurrentLeaderEpoch = 4
+	f := c.fetch(16, old)
+	equal(t, "fetch", fmt.Sprint(f.Topics[0].Partitions[0].ErrorCode, f.Topics[0].Partitions[0].CurrentLeader.LeaderID, f.Brokers[0].Host), "74 2two")
+	copies := fetchRequest("t", id, 0, 0)
+	copies.ReplicaState.ID = 3
+	f = c.fetch(16, copies)
+	equal(t, "a follower's fetch", fmt.Sprint(f.Topics[0].Partitions[0].ErrorCode, f.Topics[0].Partitions[0].CurrentLeader.LeaderID, f.Brokers[0].Host), "6 2two")
+	equal(t, "a consumer that reads from leaders only", c.fetch(10, fetchRequest("t", id, 0, 0)).Topics[0].Partitions[0].ErrorCode, 6)
+}
+
+// A follower serves consumers of Fetch 11 and later up to its high watermark
+// (KIP-392).
+func TestAFollowerServesConsumers(t *testing.T) {
+	h := start(t)
+	c := h.dial()
+	id := h.topic("t", 1)
+	for range 3 {
+		equal(t, "produce", c.produce(9, "t", 0, 1, set(record.None, "a")).ErrorCode, 0)
+	}
+	r := kmsg.NewPtrLeaderAndISRRequest()
+	r.Version, r.ControllerEpoch, r.BrokerEpoch = 7, 1, -1
+	r.TopicStates = []kmsg.LeaderAndISRRequestTopicState{{Topic: "t", TopicID: id, PartitionStates: []kmsg.LeaderAndISRRequestTopicPartition{
+		{Leader: 2, LeaderEpoch: 5, ISR: []int32{2, 1}, Replicas: []int32{2, 1}}}}}
+	h.broker.Replicas.ApplyLeaderAndISR(r)
+	for _, version := range []int16{11, 12, 16, 17} {
+		at := func(offset int64) kmsg.FetchResponseTopicPartition {
+			r := fetchRequest("t", id, 0, offset)
+			r.MaxWaitMillis = 0
+			return c.fetch(version, r).Topics[0].Partitions[0]
+		}
+		p := at(1)
+		equal(t, fmt.Sprint("v", version), fmt.Sprint(p.ErrorCode, p.HighWatermark, len(values(t, p.RecordBatches)), p.PreferredReadReplica), "0 3 2 -1")
+		equal(t, "at its end", at(3).ErrorCode, 0)
+		equal(t, "beyond its end", at(4).ErrorCode, 1)
+	}
 }
 
 // A leader that is known from metadata alone, or takes over while acks=all
