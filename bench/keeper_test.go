@@ -106,6 +106,42 @@ func (s *zookeeperSide) load(t *testing.T, clients, n int, request func(client, 
 	return float64(clients*n) / time.Since(began).Seconds(), all
 }
 
+// waves has clients do n requests each, one at a time, and returns the rate of
+// all. One goroutine sends for many clients and then takes their answers: what
+// is measured is the server, which a goroutine for each client would take most
+// of the machine from.
+func (s *zookeeperSide) waves(t *testing.T, clients, n int, op jute.Op, body jute.Record) float64 {
+	const goroutines = 4
+	var conns [goroutines][]*keepertest.Client
+	for i := range clients {
+		c := s.connect(t)
+		defer c.Close()
+		conns[i%goroutines] = append(conns[i%goroutines], c)
+	}
+	var wg sync.WaitGroup
+	began := time.Now()
+	for _, mine := range conns {
+		wg.Go(func() {
+			for range n {
+				for _, c := range mine {
+					if _, err := c.Send(op, body); err != nil {
+						t.Error(s.name, err)
+						return
+					}
+				}
+				for _, c := range mine {
+					if f, err := c.Recv(); err != nil || f.Err != jute.OK {
+						t.Error(s.name, f.Err, err)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return float64(clients*n) / time.Since(began).Seconds()
+}
+
 func percentile(times []time.Duration, p float64) float64 {
 	slices.Sort(times)
 	return float64(times[min(len(times)-1, int(p*float64(len(times))))].Microseconds()) / 1000
@@ -136,10 +172,11 @@ func TestZooKeeperRates(t *testing.T) {
 			get := func(int, int) (jute.Op, jute.Record) {
 				return jute.OpGetData, &jute.PathWatchRequest{Path: fmt.Sprintf("/one-%d-0-0", round)}
 			}
-			one, oneTimes := s.load(t, 1, 2000, create("one"))
+			one, _ := s.load(t, 1, 2000, create("one"))
 			many, manyTimes := s.load(t, 100, 200, create("many"))
 			readOne, _ := s.load(t, 1, 10000, get)
-			readMany, _ := s.load(t, 100, 500, get)
+			_, node := get(0, 0)
+			readMany := s.waves(t, 100, 1000, jute.OpGetData, node)
 			if round == 0 {
 				continue // warm-up
 			}
@@ -147,16 +184,43 @@ func TestZooKeeperRates(t *testing.T) {
 			add("create, 100 clients", s, many/1000)
 			add("read, 1 client", s, readOne/1000)
 			add("read, 100 clients", s, readMany/1000)
-			add("p99 of writes, 1 client", s, percentile(oneTimes, 0.99))
 			add("p99 of writes, 100 clients", s, percentile(manyTimes, 0.99))
 		}
 	}
 	for _, line := range []struct{ what, unit, goal string }{
 		{"create, 1 client", "k/s", "at least 1.5"}, {"create, 100 clients", "k/s", "at least 1.5"},
 		{"read, 1 client", "k/s", "at least 2"}, {"read, 100 clients", "k/s", "at least 2"},
-		{"p99 of writes, 1 client", "ms", "at most 0.5"}, {"p99 of writes, 100 clients", "ms", "at most 0.5"},
+		{"p99 of writes, 100 clients", "ms", "at most 0.5"},
 	} {
 		reportKeeper("ZooKeeper: "+line.what, line.unit, map[string]series{"barnabas": got[key{line.what, "barnabas"}], "apache": got[key{line.what, "apache"}]}, line.goal)
+	}
+}
+
+// TestZooKeeperWriteTimes compares how long the writes of a single client take.
+// The servers take turns often: the tail is what else the machine does, too.
+func TestZooKeeperWriteTimes(t *testing.T) {
+	const turns, warm = 43, 3
+	sides := bothZooKeepers(t)
+	data := make([]byte, 100)
+	percentiles := []float64{0.5, 0.99, 0.999}
+	got := map[float64]map[string]series{}
+	for _, p := range percentiles {
+		got[p] = map[string]series{}
+	}
+	for turn := range turns {
+		for _, s := range sides {
+			_, times := s.load(t, 1, 1000, func(client, i int) (jute.Op, jute.Record) {
+				return jute.OpCreate, &jute.CreateRequest{Path: fmt.Sprintf("/%d-%d", turn, i), Data: data, ACL: jute.WorldACL()}
+			})
+			for _, p := range percentiles {
+				if turn >= warm {
+					got[p][s.name] = append(got[p][s.name], percentile(times, p))
+				}
+			}
+		}
+	}
+	for _, p := range percentiles {
+		reportKeeper(fmt.Sprintf("ZooKeeper: p%v of writes, 1 client", 100*p), "ms", got[p], map[bool]string{true: "at most 0.5", false: "reported"}[p == 0.99])
 	}
 }
 
