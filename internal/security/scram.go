@@ -207,7 +207,7 @@ func (x *scramExchange) final(message string) ([]byte, error) {
 		return nil, errors.New("invalid SCRAM client final message")
 	}
 	proof, err := base64.StdEncoding.DecodeString(m[4])
-	if err != nil || m[2] != x.nonce {
+	if err != nil || !strings.HasSuffix(m[2], x.nonce) { // before it librdkafka, up to 2.6.0, writes its own nonce once more
 		return nil, errors.New("invalid SCRAM client final message")
 	}
 	auth := x.messages + m[1]
