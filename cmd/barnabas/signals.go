@@ -22,10 +22,15 @@ func untilSignal() (context.Context, context.CancelFunc) {
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
 		<-signals
-		first := time.Now()
 		cancel()
-		<-signals
-		time.Sleep(together - time.Since(first))
+		window := time.NewTimer(together)
+		select {
+		case <-signals:
+			<-window.C
+		case <-window.C:
+			fmt.Fprintln(os.Stderr, "barnabas: still stopping; a second signal ends it at once")
+			<-signals
+		}
 		fmt.Fprintln(os.Stderr, "barnabas: second signal, stopping at once")
 		os.Exit(1)
 	}()

@@ -54,6 +54,10 @@ func start(file string, overrides []string, logs logFlags, out io.Writer) error 
 	ctx, cancel := untilSignal()
 	defer cancel()
 	b, err := broker.Start(ctx, broker.Options{Config: c, Logger: logger, Level: level})
+	if err == broker.ErrStopped { // and all that was begun is undone: nothing failed
+		logger.Info(err.Error())
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -88,8 +92,19 @@ func greet(out io.Writer, info broker.Info) {
 		fmt.Fprintf(out, "  keeps its data in %s\n", dir)
 	}
 	if len(info.Advertised) > 0 {
-		address := info.Advertised[0].Address()
-		fmt.Fprintf(out, "try:\n  %[1]s console-producer --bootstrap-server %[2]s --topic greetings        (type lines, end with Ctrl-D)\n"+
-			"  %[1]s console-consumer --bootstrap-server %[2]s --topic greetings --from-beginning\n", os.Args[0], address)
+		address, producer, consumer := whereToTry(info.Advertised)
+		fmt.Fprintf(out, "try:\n  %[1]s console-producer --bootstrap-server %[2]s%[3]s --topic greetings        (type lines, end with Ctrl-D)\n"+
+			"  %[1]s console-consumer --bootstrap-server %[2]s%[4]s --topic greetings --from-beginning\n", os.Args[0], address, producer, consumer)
 	}
+}
+
+// whereToTry is a listener without SASL, if there is one; for another the
+// commands need a file with security.protocol and sasl.*.
+func whereToTry(listeners []config.Listener) (address, producer, consumer string) {
+	for _, l := range listeners {
+		if l.Protocol == config.Plaintext {
+			return l.Address(), "", ""
+		}
+	}
+	return listeners[0].Address(), " --producer.config client.properties", " --consumer.config client.properties"
 }

@@ -15,6 +15,7 @@ import (
 	"barnabas/internal/replica"
 	"barnabas/internal/storage"
 	"barnabas/internal/wire"
+	"barnabas/internal/znode"
 )
 
 // ErrClosing is why a connection closes whose request came while the broker stops.
@@ -175,6 +176,27 @@ func (b *Broker) patience(q *Request, f func(ctx, waiting context.Context)) {
 		defer context.AfterFunc(gone, cancel)()
 		f(ctx, waiting)
 	})
+}
+
+// whenUntold is the timeout of a request that names none.
+const whenUntold = 5 * time.Second
+
+// reach returns ctx once ZooKeeper answers, or, when it does not within a
+// request's own timeout, a context that is over: with it all that would be
+// asked of ZooKeeper ends at once and nothing is begun, so that the client is
+// told REQUEST_TIMED_OUT while it listens, and no topic comes or goes after
+// that.
+func (b *Broker) reach(ctx context.Context, timeoutMillis int32) context.Context {
+	timeout := whenUntold
+	if timeoutMillis > 0 {
+		timeout = time.Duration(timeoutMillis) * time.Millisecond
+	}
+	short, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if _, _, err := b.ZooKeeper.Exists(short, znode.Topics); err != nil {
+		return short
+	}
+	return ctx
 }
 
 var errPanic = errors.New("the handler panicked")

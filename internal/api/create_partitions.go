@@ -40,7 +40,7 @@ func handleCreatePartitions(b *Broker, q *Request) {
 		q.Reply(r)
 		return
 	}
-	b.patience(q, func(ctx, waiting context.Context) { q.Reply(b.growTopics(ctx, waiting, in)) })
+	b.patience(q, func(ctx, waiting context.Context) { q.Reply(b.growTopics(b.reach(ctx, in.TimeoutMillis), waiting, in)) })
 }
 
 func partitionsResult(topic string, e *Error) kmsg.CreatePartitionsResponseTopic {

@@ -53,7 +53,7 @@ func handleCreateTopics(b *Broker, q *Request) {
 		return
 	}
 	b.patience(q, func(ctx, waiting context.Context) {
-		b.createWished(ctx, waiting, in, r, times)
+		b.createWished(b.reach(ctx, in.TimeoutMillis), waiting, in, r, times)
 		q.Reply(r)
 	})
 }

@@ -59,7 +59,7 @@ func handleDeleteTopics(b *Broker, q *Request) {
 		failAll(wire.InvalidRequest)
 	default:
 		b.patience(q, func(ctx, waiting context.Context) {
-			b.deleteTopics(ctx, waiting, r.Topics, time.Duration(in.TimeoutMillis)*time.Millisecond)
+			b.deleteTopics(b.reach(ctx, in.TimeoutMillis), waiting, r.Topics, time.Duration(in.TimeoutMillis)*time.Millisecond)
 			q.Reply(r)
 		})
 	}

@@ -87,8 +87,6 @@ func (b *Broker) fetchProducerIDsLocked() {
 	}
 	m.fetching, m.fetched = true, make(chan struct{})
 	ok := b.Go(func(ctx context.Context) {
-		ctx, cancel := context.WithTimeout(ctx, zooKeeperTimeout)
-		defer cancel()
 		block, err := b.newProducerIDBlock(ctx)
 		m.Lock()
 		defer m.Unlock()
@@ -110,16 +108,16 @@ func (b *Broker) fetchProducerIDsLocked() {
 
 var errProducerIDsUsedUp = errors.New("all producer ids are used up")
 
-// allocationTimeout is how long the controller is asked for a block: then the
-// client is told to come again.
+// allocationTimeout is how long the controller, or ZooKeeper, is asked for a
+// block: then the client is told to come again.
 const allocationTimeout = 5 * time.Second
 
 func (b *Broker) newProducerIDBlock(ctx context.Context) (znode.ProducerIDs, error) {
+	ctx, cancel := context.WithTimeout(ctx, allocationTimeout)
+	defer cancel()
 	if b.Config.Load().IBP() < config.V3_0IV0 {
 		return b.takeProducerIDBlock(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, allocationTimeout)
-	defer cancel()
 	start, count, err := b.AllocateProducerIDs(ctx)
 	if err == nil && (start < 0 || count <= 0 || start > math.MaxInt64-int64(count)) {
 		err = fmt.Errorf("the controller's answer is no block: %d ids from %d", count, start)

@@ -26,6 +26,10 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl"
 )
 
+// ErrStopped is what Start returns when its context ends before the broker
+// serves.
+var ErrStopped = errors.New("stopped while starting")
+
 // Options are the arguments of Start.
 type Options struct {
 	Config *config.Broker
@@ -109,9 +113,12 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			if ctx.Err() != nil {
-				err = fmt.Errorf("stopped while starting: %w", context.Cause(ctx))
+				err = ErrStopped
 			}
-			return nil, errors.Join(err, b.closeAll(false))
+			if closing := b.closeAll(false); closing != nil {
+				err = errors.Join(err, closing)
+			}
+			return nil, err
 		}
 	}
 	return b, nil

@@ -51,7 +51,10 @@ func (b *Broker) connect(ctx context.Context) error {
 func (b *Broker) zkOptions(c *config.Broker) zookeeper.Options {
 	o := zookeeper.Options{SessionTimeout: sessionTimeout(c), Logger: b.log.With("part", "zookeeper")}
 	if b.keeper != nil {
-		o.Connect = "embedded:2181" // for the log; Dial ignores it
+		// The name is for the log; Dial ignores it.
+		if o.Connect = b.info.Keeper; o.Connect == "" {
+			o.Connect = "embedded:0" // it listens nowhere
+		}
 		o.Dial = func(ctx context.Context, _ string) (net.Conn, error) { return b.keeper.Dial(ctx) }
 	} else {
 		o.Connect = c.String("zookeeper.connect")

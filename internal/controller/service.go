@@ -47,6 +47,9 @@ func call[T any](ctx context.Context, c *Controller, request any) (answer T, err
 	if !c.IsActive() {
 		return answer, errNotController
 	}
+	if err := ctx.Err(); err != nil {
+		return answer, err
+	}
 	ch := make(chan any, 1)
 	c.mu.Lock()
 	c.mu.lastCall++

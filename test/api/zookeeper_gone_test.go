@@ -10,14 +10,18 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// While ZooKeeper is away what the broker knows is answered at once, and what
-// would need it soon, with a code that makes clients ask again.
-func TestMetadataWithoutZooKeeper(t *testing.T) {
+// While ZooKeeper is away what the broker knows is answered at once; what can't
+// be done is refused while the client still listens, with codes that make it ask
+// again, and is not done later behind its back.
+func TestRequestsWithoutZooKeeper(t *testing.T) {
 	zk := real.StartZooKeeper(t)
 	b := real.Barnabas(t, 1, "zookeeper.connect="+zk.Addr)
 	conn := raw.Dial(t, b.Addr)
-	if r := raw.Do[*kmsg.CreateTopicsResponse](conn, create(2, 5000, false, topic("known", 1, 1)).req); r.Topics[0].ErrorCode != 0 {
-		t.Fatalf("%+v", r)
+	make := func(name string) int16 {
+		return raw.Do[*kmsg.CreateTopicsResponse](conn, create(7, 1000, false, topic(name, 1, 1)).req).Topics[0].ErrorCode
+	}
+	if code := make("known"); code != 0 {
+		t.Fatalf("code %d", code)
 	}
 	zk.Kill()
 	for _, c := range []struct {
@@ -31,8 +35,38 @@ func TestMetadataWithoutZooKeeper(t *testing.T) {
 			t.Errorf("%s: code %d after %v", c.name, r.Topics[0].ErrorCode, took)
 		}
 	}
+	const timedOut = 7
+	if code := make("late"); code != timedOut {
+		t.Errorf("CreateTopics: code %d", code)
+	}
+	remove := kmsg.NewPtrDeleteTopicsRequest()
+	remove.Version, remove.TimeoutMillis, remove.TopicNames = 4, 1000, []string{"known"}
+	if r := raw.Do[*kmsg.DeleteTopicsResponse](conn, remove); r.Topics[0].ErrorCode != timedOut {
+		t.Errorf("DeleteTopics: code %d", r.Topics[0].ErrorCode)
+	}
+	grow := kmsg.NewPtrCreatePartitionsRequest()
+	grow.TimeoutMillis = 1000
+	grow.Topics = []kmsg.CreatePartitionsRequestTopic{{Topic: "known", Count: 2}}
+	if r := raw.Do[*kmsg.CreatePartitionsResponse](conn, grow); r.Topics[0].ErrorCode != timedOut {
+		t.Errorf("CreatePartitions: code %d", r.Topics[0].ErrorCode)
+	}
+	id := kmsg.NewPtrInitProducerIDRequest()
+	id.Version, id.ProducerID, id.ProducerEpoch = 4, -1, -1
+	if r := raw.Do[*kmsg.InitProducerIDResponse](conn, id); r.ErrorCode != 14 {
+		t.Errorf("InitProducerId: %+v", r)
+	}
 	zk.Restart(t)
-	real.Until(t, 30*time.Second, "the topic can be made again", func() bool {
+	real.Until(t, time.Minute, "topics can be made again", func() bool { return make("after") == 0 })
+	real.Until(t, 30*time.Second, "the topic can be made by asking for it", func() bool {
 		return raw.Do[*kmsg.MetadataResponse](conn, metadata(4, true, "unknown").req).Topics[0].ErrorCode == 0
 	})
+	for name, want := range map[string]int16{"late": 3, "known": 0, "after": 0} {
+		r := raw.Do[*kmsg.MetadataResponse](conn, metadata(4, false, name).req).Topics[0]
+		if r.ErrorCode != want || want == 0 && len(r.Partitions) != 1 {
+			t.Errorf("%s: code %d, %d partitions", name, r.ErrorCode, len(r.Partitions))
+		}
+	}
+	if r := raw.Do[*kmsg.InitProducerIDResponse](conn, id); r.ErrorCode != 0 {
+		t.Errorf("InitProducerId afterwards: %+v", r)
+	}
 }
