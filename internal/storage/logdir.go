@@ -83,6 +83,13 @@ func (d *logDir) fail(cause error) {
 	}
 }
 
+// wasTold tells whether OnDirFailure was called.
+func (d *logDir) wasTold() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mu.notified
+}
+
 const complaintEvery = 10 * time.Second
 
 // complain logs that an append failed, at most once in complaintEvery: a full

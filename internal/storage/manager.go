@@ -418,6 +418,10 @@ func (m *Manager) closeDir(d *logDir) error {
 			d.fail(err)
 		}
 	}
+	if !d.online() && d.wasTold() { // known before the stop, and no failure of it
+		d.log.Warn("an offline log dir gets no clean mark", "dir", d.path)
+		return nil
+	}
 	if !d.online() {
 		return fmt.Errorf("%s: %w", d.path, d.err())
 	}
