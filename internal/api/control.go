@@ -28,6 +28,7 @@ type ControllerServices interface {
 	ElectLeaders(context.Context, controller.ElectionType, []wire.TopicPartition) ([]controller.PartitionError, error)
 	Reassign(context.Context, []controller.Reassignment) ([]controller.PartitionError, error)
 	ListReassignments(context.Context, []wire.TopicPartition) ([]controller.OngoingReassignment, error)
+	Why(ctx context.Context, topic string) ([]string, error)
 }
 
 // errNotDone closes the connection of a controller's request that could not be

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 
 	"barnabas/internal/wire"
@@ -47,6 +48,13 @@ func handleDescribeCluster(b *Broker, q *Request) {
 		if e := broker.Endpoint(q.Conn.Listener); e != nil {
 			r.Brokers = append(r.Brokers, kmsg.DescribeClusterResponseBroker{NodeID: broker.ID, Host: e.Host, Port: e.Port, Rack: broker.Rack})
 		}
+	}
+	if topic, asked := asksWhy(&in.UnknownTags); asked {
+		b.background(q, func(ctx context.Context) {
+			b.answerWhy(ctx, topic, r)
+			q.Reply(r)
+		})
+		return
 	}
 	q.Reply(r)
 }

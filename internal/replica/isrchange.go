@@ -106,6 +106,9 @@ func (c *isrChange) done(leaderEpoch, version int32, isr []int32) {
 		return
 	}
 	p.m.o.Logger.Info("the ISR has changed", "partition", p.TopicPartition.String(), "isr", isr, "version", version)
+	if p.underMin() {
+		p.m.o.Logger.Warn("fewer replicas are in sync than min.insync.replicas asks for; acks=all is refused", "partition", p.TopicPartition.String(), "isr", isr)
+	}
 	p.advance(-1, p.log.CommitEnd(), 0)
 	p.endAcks() // min.insync.replicas may judge otherwise now
 	p.expandISR()

@@ -22,6 +22,9 @@ func (t *Topic) ID() wire.UUID {
 	return wire.UUID{}
 }
 
+// Len is one more than the largest number of a partition here.
+func (t *Topic) Len() int { return len(*t.partitions.Load()) }
+
 // Partition returns the partition with this number, or nil.
 func (t *Topic) Partition(index int32) *Partition {
 	parts := *t.partitions.Load()

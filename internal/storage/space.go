@@ -39,3 +39,13 @@ func (d *logDir) wrote(n int) {
 		d.checkSpace()
 	}
 }
+
+// FullDirs returns the log directories that take no records until there is room.
+func (m *Manager) FullDirs() (paths []string) {
+	for _, d := range m.dirs {
+		if d.full.Load() {
+			paths = append(paths, d.path)
+		}
+	}
+	return paths
+}

@@ -23,5 +23,6 @@ var Commands = sync.OnceValue(func() []*Command {
 		dumpLogCommand(),
 		checkLogCommand(),
 		offsetCheckerCommand(),
+		whyCommand(),
 	}
 })

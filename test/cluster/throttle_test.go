@@ -26,20 +26,9 @@ func TestAThrottledReassignmentWaitsWhileOthersGoOn(t *testing.T) {
 		seeds, second = append(seeds, b.Addr), b
 	}
 	a := load.NewAdmin(t, seeds)
-	const records, size = 1000, 1000
 	for _, topic := range []string{"slow", "fast"} {
 		load.CreateTopic(t, a, topic, 1, []int32{1}, nil)
-		producer, err := kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.DefaultProduceTopic(topic), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.ProducerBatchMaxBytes(20_000))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for range records {
-			producer.Produce(t.Context(), kgo.StringRecord(strings.Repeat("x", size)), nil)
-		}
-		if err := producer.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		producer.Close()
+		fill(t, seeds, topic, 1_000_000)
 	}
 	plan := func(topic string) string {
 		file := filepath.Join(t.TempDir(), topic+".json")
@@ -76,4 +65,20 @@ func TestAThrottledReassignmentWaitsWhileOthersGoOn(t *testing.T) {
 	real.Until(t, time.Minute, "the reassignment over", func() bool {
 		return strings.Contains(reassign("--verify", "--reassignment-json-file", slow), "Clearing topic-level throttles")
 	})
+}
+
+// fill produces so many bytes to a topic in records of 1,000.
+func fill(t *testing.T, seeds []string, topic string, bytes int) {
+	t.Helper()
+	producer, err := kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.DefaultProduceTopic(topic), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.ProducerBatchMaxBytes(20_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer producer.Close()
+	for range bytes / 1000 {
+		producer.Produce(t.Context(), kgo.StringRecord(strings.Repeat("x", 1000)), nil)
+	}
+	if err := producer.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 }

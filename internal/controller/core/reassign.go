@@ -96,6 +96,7 @@ func (m *Machine) addReplicas(p *partition, then func()) {
 				p.replicaStates[id] = replicaNew
 			}
 		}
+		m.infof("%s is being reassigned to %v: %s", p, p.target(), m.whyMoving(p))
 		m.flush()
 		then()
 	})

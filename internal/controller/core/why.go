@@ -20,15 +20,36 @@ func (m *Machine) why(name string) []string {
 	}
 	for _, p := range t.ordered() {
 		if p.moving() {
-			reasons = append(reasons, fmt.Sprintf("Partition %d is being reassigned to %v: in sync are %v, not yet %v; live of the new ones are %v.",
-				p.id, p.target(), p.lead.ISR, without(p.target(), p.lead.ISR), filter(p.adding, func(id int32) bool { return m.online(id, p) })))
+			reasons = append(reasons, fmt.Sprintf("Partition %d is being reassigned to %v: %s.", p.id, p.target(), m.whyMoving(p)))
 		}
 		if !t.deletion && p.state != partitionOnline {
-			reasons = append(reasons, fmt.Sprintf("Partition %d has no leader: %s. Replicas %v, in sync when last written %v, live brokers %v.",
-				p.id, p.unready, p.replicas, p.lead.ISR, m.brokerIDs()))
+			reasons = append(reasons, m.whyLeaderless(p))
 		}
 	}
 	return reasons
+}
+
+// whyMoving says which replicas a reassignment waits for.
+func (m *Machine) whyMoving(p *partition) string {
+	wait := without(p.target(), p.lead.ISR)
+	if len(wait) == 0 {
+		return "it is about to end"
+	}
+	why := fmt.Sprintf("it waits until replicas %v are in sync", wait)
+	if dead := filter(wait, func(id int32) bool { return !m.online(id, p) }); len(dead) > 0 {
+		why += fmt.Sprintf("; brokers %v are not live, or their log directories have failed", dead)
+	}
+	return why
+}
+
+// whyLeaderless says who has to come back before a partition has a leader.
+func (m *Machine) whyLeaderless(p *partition) string {
+	need := p.lead.ISR
+	if !p.led {
+		need = p.replicas
+	}
+	return fmt.Sprintf("Partition %d has no leader: %s. One of brokers %v has to come back; replicas %v, live brokers %v.",
+		p.id, p.unready, need, p.replicas, m.brokerIDs())
 }
 
 func (m *Machine) whyDeletion(t *topic) string {
