@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"barnabas/internal/storage"
 	"barnabas/internal/wire"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -34,10 +33,16 @@ func handleDescribeLogDirs(b *Broker, q *Request) {
 			wanted[wire.TopicPartition{Topic: t.Topic, Partition: p}] = true
 		}
 	}
-	byDir := map[string][]*storage.Log{}
+	byDir := map[string][]described{}
 	for _, l := range b.Storage.Logs() {
 		if in.Topics == nil || wanted[l.Partition()] {
-			byDir[l.Dir()] = append(byDir[l.Dir()], l)
+			// The lag is how far it is behind the high watermark.
+			byDir[l.Dir()] = append(byDir[l.Dir()], described{l.Partition(), l.Size(), max(0, l.HighWatermark()-l.EndOffset()), false})
+		}
+	}
+	for _, f := range b.Storage.Futures() {
+		if in.Topics == nil || wanted[f.Partition] {
+			byDir[f.Dir] = append(byDir[f.Dir], described{f.Partition, f.Size, f.Lag, true})
 		}
 	}
 	r := kmsg.NewPtrDescribeLogDirsResponse()
@@ -47,7 +52,7 @@ func handleDescribeLogDirs(b *Broker, q *Request) {
 		if info.Err != nil {
 			dir.ErrorCode = int16(wire.KafkaStorageError)
 		} else {
-			dir.Topics = b.describedLogs(byDir[info.Path])
+			dir.Topics = describedTopics(byDir[info.Path])
 			if total, usable, ok := diskSpace(info.Path); ok {
 				dir.TotalBytes, dir.UsableBytes = total, usable
 			}
@@ -57,23 +62,24 @@ func handleDescribeLogDirs(b *Broker, q *Request) {
 	q.Reply(r)
 }
 
-func (b *Broker) describedLogs(logs []*storage.Log) []kmsg.DescribeLogDirsResponseDirTopic {
-	slices.SortFunc(logs, func(x, y *storage.Log) int {
-		a, b := x.Partition(), y.Partition()
-		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+// described is a log in a log dir, or the copy of one that is being moved there.
+type described struct {
+	wire.TopicPartition
+	size, lag int64
+	future    bool
+}
+
+func describedTopics(logs []described) []kmsg.DescribeLogDirsResponseDirTopic {
+	slices.SortFunc(logs, func(x, y described) int {
+		return cmp.Or(cmp.Compare(x.Topic, y.Topic), cmp.Compare(x.Partition, y.Partition))
 	})
 	var topics []kmsg.DescribeLogDirsResponseDirTopic
 	for _, l := range logs {
-		tp := l.Partition()
-		if n := len(topics); n == 0 || topics[n-1].Topic != tp.Topic {
-			topics = append(topics, kmsg.DescribeLogDirsResponseDirTopic{Topic: tp.Topic})
+		if n := len(topics); n == 0 || topics[n-1].Topic != l.Topic {
+			topics = append(topics, kmsg.DescribeLogDirsResponseDirTopic{Topic: l.Topic})
 		}
 		t := &topics[len(topics)-1]
-		// The lag of a log that is not a future one: how far it is behind the
-		// high watermark.
-		t.Partitions = append(t.Partitions, kmsg.DescribeLogDirsResponseDirTopicPartition{
-			Partition: tp.Partition, Size: l.Size(), OffsetLag: max(0, l.HighWatermark()-l.EndOffset()),
-		})
+		t.Partitions = append(t.Partitions, kmsg.DescribeLogDirsResponseDirTopicPartition{Partition: l.Partition, Size: l.size, OffsetLag: l.lag, IsFuture: l.future})
 	}
 	return topics
 }

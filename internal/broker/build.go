@@ -47,6 +47,7 @@ func (b *Broker) openStorage(context.Context) error {
 		return err
 	}
 	b.storage = manager
+	manager.SetMoveRate(b.config.Load().Int64("replica.alter.log.dirs.io.max.bytes.per.second"))
 	b.onClose("logs", manager.Close)
 	return nil
 }
@@ -107,6 +108,7 @@ func (b *Broker) build(context.Context) error {
 		if v := now.Bool("unclean.leader.election.enable"); v != old.Bool("unclean.leader.election.enable") {
 			b.controller.SetUncleanElection(v)
 		}
+		b.storage.SetMoveRate(now.Int64("replica.alter.log.dirs.io.max.bytes.per.second"))
 		for _, l := range b.storage.Logs() {
 			l.SetConfig(b.configs.topic(l.Partition().Topic))
 		}

@@ -95,8 +95,8 @@ func (l *Log) appendLocked(req AppendRequest, sum summary, m marker) (AppendInfo
 	if l.state.Load() != loaded {
 		return info, ErrClosed
 	}
-	if l.dir.full.Load() {
-		return info, fmt.Errorf("%w: %s", ErrDiskFull, l.dir.path)
+	if l.dir().full.Load() {
+		return info, fmt.Errorf("%w: %s", ErrDiskFull, l.dir().path)
 	}
 	if sum.producer {
 		b := record.Batch(req.Records)
@@ -162,8 +162,8 @@ func (l *Log) appendFollowerLocked(set []byte, sum summary) (AppendInfo, error) 
 	if l.state.Load() != loaded {
 		return info, ErrClosed
 	}
-	if l.dir.full.Load() {
-		return info, fmt.Errorf("%w: %s", ErrDiskFull, l.dir.path)
+	if l.dir().full.Load() {
+		return info, fmt.Errorf("%w: %s", ErrDiskFull, l.dir().path)
 	}
 	if end := l.tail.end.Load(); sum.first < end {
 		return info, fmt.Errorf("%w: the set begins at %d, the log ends at %d", ErrUnexpectedOffset, sum.first, end)
@@ -243,7 +243,7 @@ func (l *Log) writeLocked(set []byte, sum summary) error {
 	if ref == nil {
 		var err error
 		if ref, err = l.openActiveLocked(seg); err != nil {
-			l.dir.complain(l.tp, err)
+			l.dir().complain(l.tp, err)
 			return err
 		}
 	}
@@ -255,11 +255,15 @@ func (l *Log) writeLocked(set []byte, sum summary) error {
 	if !seg.dirty.Load() {
 		seg.dirty.Store(true)
 	}
-	l.indexLocked(seg, pos, len(set), sum)
+	at := pos
+	for s := record.Split(set); s.Next(); {
+		l.indexLocked(seg, at, s.Batch())
+		at += int64(len(s.Batch()))
+	}
 	seg.size.Store(pos + int64(len(set)))
 
 	l.tail.begin()
-	at := pos
+	at = pos
 	for s := record.Split(set); s.Next(); {
 		b := s.Batch()
 		l.tail.put(b.BaseOffset(), b.LastOffset(), at)
@@ -272,22 +276,24 @@ func (l *Log) writeLocked(set []byte, sum summary) error {
 }
 
 // indexLocked keeps the segment's indexes and largest timestamp as Kafka's
-// LogSegment.append does: the entry names the last offset of the set and the
-// place where the set begins.
-func (l *Log) indexLocked(seg *segment, pos int64, size int, sum summary) {
+// LogSegment.append does, but batch by batch: in a set of several, as a follower
+// gets them, Kafka 3.9 names the last offset of the set and the place where the
+// set begins.
+func (l *Log) indexLocked(seg *segment, pos int64, b record.Batch) {
+	ts, last := b.MaxTimestamp(), b.LastOffset()
 	if pos == 0 {
-		seg.firstTimestamp = sum.maxTs
+		seg.firstTimestamp = ts
 	}
-	if sum.maxTs > seg.maxTimestamp.Load() {
-		seg.maxTimestamp.Store(sum.maxTs)
-		seg.maxOffset.Store(sum.maxTsLast)
+	if ts > seg.maxTimestamp.Load() {
+		seg.maxTimestamp.Store(ts)
+		seg.maxOffset.Store(last)
 	}
 	if seg.sinceIndex > int(l.config.Load().IndexIntervalBytes) {
-		seg.offsets.appendOffset(int32(sum.last-seg.base), int32(pos))
+		seg.offsets.appendOffset(int32(last-seg.base), int32(pos))
 		l.timeEntryLocked(seg)
 		seg.sinceIndex = 0
 	}
-	seg.sinceIndex += size
+	seg.sinceIndex += len(b)
 }
 
 // timeEntryLocked adds the largest timestamp so far if it is larger than the
@@ -326,10 +332,10 @@ func (l *Log) cutBackLocked(ref *FileRef, seg *segment, pos int64, cause error) 
 	err := fmt.Errorf("append to %s: %w", seg.path(), cause)
 	if terr := ref.file.Truncate(pos); terr != nil {
 		err = errors.Join(err, terr)
-		l.dir.fail(err)
+		l.dir().fail(err)
 		return err
 	}
-	l.dir.complain(l.tp, err)
+	l.dir().complain(l.tp, err)
 	return err
 }
 
@@ -349,17 +355,17 @@ func (l *Log) afterAppend(info AppendInfo, bytes int) error {
 	if info.Duplicate {
 		return nil
 	}
-	l.dir.wrote(bytes)
+	l.dir().wrote(bytes)
 	n := l.unflushed.Add(info.LastOffset - info.FirstOffset + 1)
 	if l.unsyncedAt.Load() == 0 {
-		l.unsyncedAt.CompareAndSwap(0, l.dir.now().UnixMilli())
-		l.dir.touched.Store(true)
+		l.unsyncedAt.CompareAndSwap(0, l.dir().now().UnixMilli())
+		l.dir().touched.Store(true)
 	}
 	if c := l.config.Load(); n >= c.FlushMessages || l.visible {
 		return l.flushTo(info.LastOffset + 1)
 	}
 	if l.unsynced.Load() >= syncBytes {
-		l.dir.enqueue(l)
+		l.dir().enqueue(l)
 	}
 	return nil
 }
@@ -368,11 +374,11 @@ func (l *Log) afterAppend(info AppendInfo, bytes int) error {
 // one (Kafka's LogSegment.shouldRoll).
 func (l *Log) rollIfNeededLocked(size int, sum summary) error {
 	c := l.config.Load()
-	if size > int(c.SegmentBytes) {
+	if size > int(c.SegmentBytes) && !l.copying {
 		return fmt.Errorf("%w: %d bytes, segment.bytes is %d", ErrBatchTooLarge, size, c.SegmentBytes)
 	}
 	seg := l.active()
-	now := l.dir.now().UnixMilli()
+	now := l.dir().now().UnixMilli()
 	l.unsynced.Add(int64(size))
 	if !l.shouldRollLocked(seg, c, int64(size), sum, now) {
 		return nil
@@ -385,7 +391,7 @@ func (l *Log) shouldRollLocked(seg *segment, c *config.Topic, size int64, sum su
 	switch {
 	case sum.last-seg.base > math.MaxInt32:
 		return true
-	case have == 0:
+	case have == 0, l.copying:
 		return false
 	case have > int64(c.SegmentBytes)-size:
 		return true
@@ -424,7 +430,7 @@ func (l *Log) rollLocked(base, now int64) error {
 	segs := *l.segments.Load()
 	l.publish(append(segs[:len(segs):len(segs)], next))
 	l.tail.reset(base, 0, l.tail.end.Load())
-	l.dir.enqueue(l)
+	l.dir().enqueue(l)
 	return nil
 }
 
@@ -450,7 +456,7 @@ func (l *Log) createSegment(base, now int64) (*segment, error) {
 // emptySegment makes a segment whose file comes with its first record: most
 // partitions of a large cluster are idle.
 func (l *Log) emptySegment(base, now int64) *segment {
-	seg := newSegment(l.dir.cache, l.folder, base, now)
+	seg := newSegment(l.dir().cache, l.folder(), base, now)
 	seg.offsets.fresh()
 	seg.times.fresh()
 	seg.txns.reset(false)

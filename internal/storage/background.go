@@ -11,6 +11,11 @@ func (m *Manager) Tick(now time.Time) {
 	for _, d := range m.dirs {
 		d.work(m.o.OnDirFailure)
 	}
+	for _, l := range m.Logs() {
+		if mv := m.moveOf(l.tp); mv != nil {
+			m.runMove(mv)
+		}
+	}
 }
 
 func (m *Manager) tick(now time.Time) {
@@ -60,7 +65,7 @@ func (m *Manager) nudge(d *logDir, now time.Time) {
 		return
 	}
 	for _, l := range d.logs() {
-		if l.dir != d || l.state.Load() != loaded {
+		if l.dir() != d || l.state.Load() != loaded {
 			continue
 		}
 		if err := l.saveEpochsSoon(); err != nil {
@@ -95,7 +100,7 @@ func (l *Log) saveEpochsSoon() error {
 // retain runs retention over all logs.
 func (m *Manager) retain(now time.Time) {
 	for _, l := range m.Logs() {
-		if !l.dir.online() {
+		if !l.dir().online() {
 			continue
 		}
 		if err := l.retain(now.UnixMilli()); err != nil {

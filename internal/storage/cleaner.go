@@ -83,7 +83,7 @@ func (k *cleaner) once(run *cleanerRun, now time.Time) bool {
 	}
 	k.mu.Unlock()
 	if bad {
-		l.dir.log.Error("the cleaner leaves a partition alone from now on", "partition", l.tp.String(), "error", err)
+		l.dir().log.Error("the cleaner leaves a partition alone from now on", "partition", l.tp.String(), "error", err)
 	}
 	return err == nil || bad
 }
@@ -101,7 +101,7 @@ func (k *cleaner) choose(now int64) (cleaning, bool) {
 	var best cleaning
 	found := false
 	for _, l := range k.m.Logs() {
-		if !l.config.Load().Compact || !l.dir.online() {
+		if !l.config.Load().Compact || !l.dir().online() || l.move.Load() != nil {
 			continue
 		}
 		k.mu.Lock()
@@ -157,7 +157,7 @@ func (l *Log) cleanable(now int64) (cleaning, bool) {
 	dirty := job.segments[min(max(floorSegment(job.segments, job.firstDirty), 0), len(job.segments)):]
 	if c.MinCompactionLagMs > 0 {
 		for _, s := range dirty {
-			if largest, err := s.largest(l.dir.fs); err != nil || largest > now-c.MinCompactionLagMs {
+			if largest, err := s.largest(l.dir().fs); err != nil || largest > now-c.MinCompactionLagMs {
 				job.limit = min(job.limit, s.base)
 				break
 			}

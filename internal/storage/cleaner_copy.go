@@ -29,9 +29,9 @@ func (r *cleanerRun) copyGroup(group []*segment) (*segment, error) {
 	l := r.job.log
 	base := group[0].base
 	name := func(suffix string) string {
-		return filepath.Join(l.folder, offsetName(base, suffix)+cleanedSuffix)
+		return filepath.Join(l.folder(), offsetName(base, suffix)+cleanedSuffix)
 	}
-	file, err := l.dir.fs.OpenFile(name(logSuffix), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
+	file, err := l.dir().fs.OpenFile(name(logSuffix), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o644)
 	if err != nil {
 		return nil, err
 	}
@@ -56,14 +56,14 @@ func (r *cleanerRun) copyGroup(group []*segment) (*segment, error) {
 		if suffix == txnIndexSuffix && len(data) == 0 {
 			continue
 		}
-		if err := writeSynced(l.dir.fs, name(suffix), data); err != nil {
+		if err := writeSynced(l.dir().fs, name(suffix), data); err != nil {
 			return nil, err
 		}
 	}
-	if err := l.dir.fs.SetModTime(name(logSuffix), c.modified); err != nil {
+	if err := l.dir().fs.SetModTime(name(logSuffix), c.modified); err != nil {
 		return nil, err
 	}
-	s := newSegment(l.dir.cache, l.folder, base, l.dir.now().UnixMilli())
+	s := newSegment(l.dir().cache, l.folder(), base, l.dir().now().UnixMilli())
 	s.size.Store(c.size)
 	s.maxTimestamp.Store(c.index.maxTs)
 	s.maxOffset.Store(c.index.maxOff)
@@ -71,7 +71,7 @@ func (r *cleanerRun) copyGroup(group []*segment) (*segment, error) {
 	s.knownMax.Store(true)
 	s.txns.reset(false)
 	s.txns.mu.all, s.txns.mu.saved = slices.Clone(r.txns.keep), len(r.txns.keep)
-	return s, l.dir.fs.SyncDir(l.folder)
+	return s, l.dir().fs.SyncDir(l.folder())
 }
 
 func writeSynced(fsys vfs.FS, name string, data []byte) error {
@@ -90,7 +90,7 @@ func writeSynced(fsys vfs.FS, name string, data []byte) error {
 
 func (r *cleanerRun) copySegment(c *copying, s *segment) error {
 	l := r.job.log
-	info, err := l.dir.fs.Stat(s.path())
+	info, err := l.dir().fs.Stat(s.path())
 	if err != nil {
 		return stale(err)
 	}
@@ -286,7 +286,7 @@ func (r *cleanerRun) install(group []*segment, made *segment) error {
 	}
 	err := l.swapIn(group, made)
 	if err != nil {
-		l.dir.fail(err)
+		l.dir().fail(err)
 		return err
 	}
 	l.mu.Lock()
@@ -299,11 +299,11 @@ func (r *cleanerRun) install(group []*segment, made *segment) error {
 
 // swapIn does the renames; see the type cleaner.
 func (l *Log) swapIn(group []*segment, made *segment) error {
-	base := filepath.Join(l.folder, offsetName(made.base, ""))
+	base := filepath.Join(l.folder(), offsetName(made.base, ""))
 	kinds := []string{txnIndexSuffix, indexSuffix, timeIndexSuffix, logSuffix} // the log last
 	rename := func(from, to string) error {
 		for _, kind := range kinds {
-			err := l.dir.fs.Rename(base+kind+from, base+kind+to)
+			err := l.dir().fs.Rename(base+kind+from, base+kind+to)
 			if err != nil && !(kind == txnIndexSuffix && errors.Is(err, fs.ErrNotExist)) {
 				return err
 			}
@@ -313,19 +313,19 @@ func (l *Log) swapIn(group []*segment, made *segment) error {
 	if err := rename(cleanedSuffix, swapSuffix); err != nil {
 		return err
 	}
-	if err := l.dir.fs.SyncDir(l.folder); err != nil {
+	if err := l.dir().fs.SyncDir(l.folder()); err != nil {
 		return err
 	}
 	for _, s := range group {
 		s.close()
 	}
-	names, err := markAll(l.dir.fs, group)
+	names, err := markAll(l.dir().fs, group)
 	if err != nil {
 		return err
 	}
 	if err := rename(swapSuffix, ""); err != nil {
 		return err
 	}
-	l.dir.removeLater(names, l.config.Load().FileDeleteDelayMs)
-	return l.dir.fs.SyncDir(l.folder)
+	l.dir().removeLater(names, l.config.Load().FileDeleteDelayMs)
+	return l.dir().fs.SyncDir(l.folder())
 }

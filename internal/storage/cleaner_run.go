@@ -48,12 +48,12 @@ func newCleanerRun(cfg *config.Broker, stop <-chan struct{}) *cleanerRun {
 // clean does one pass over a log.
 func (r *cleanerRun) clean(job cleaning, now int64) error {
 	l := job.log
-	began := l.dir.now()
+	began := l.dir().now()
 	defer r.keys.clear()
 	*r = cleanerRun{cfg: r.cfg, stop: r.stop, keys: r.keys, batch: r.batch[:0], out: r.out[:0], build: r.build, since: began, job: job, now: now}
 	r.deleteMs = l.config.Load().DeleteRetentionMs
 	for _, s := range job.segments {
-		if err := s.txns.load(l.dir.fs); err != nil {
+		if err := s.txns.load(l.dir().fs); err != nil {
 			return err
 		}
 	}
@@ -81,8 +81,8 @@ func (r *cleanerRun) clean(job cleaning, now int64) error {
 		}
 		after += made.size.Load()
 	}
-	l.dir.log.Info("a log was compacted", "partition", l.tp.String(), "up to", end, "keys", r.keys.used,
-		"bytes before", before, "bytes after", after, "took", l.dir.now().Sub(began).Round(time.Millisecond))
+	l.dir().log.Info("a log was compacted", "partition", l.tp.String(), "up to", end, "keys", r.keys.used,
+		"bytes before", before, "bytes after", after, "took", l.dir().now().Sub(began).Round(time.Millisecond))
 	return r.done(end)
 }
 
@@ -92,7 +92,7 @@ func (r *cleanerRun) done(end int64) error {
 	if l.changes.Load() != r.job.changes {
 		l.cleaned.Store(min(end, l.tail.end.Load()))
 	}
-	return l.dir.saveCleaned(true)
+	return l.dir().saveCleaned(true)
 }
 
 // moved tells whether the work has become worthless.
@@ -103,7 +103,7 @@ func (r *cleanerRun) moved() error {
 	default:
 	}
 	l := r.job.log
-	if l.state.Load() != loaded || l.changes.Load() != r.job.changes || !l.dir.online() {
+	if l.state.Load() != loaded || l.changes.Load() != r.job.changes || l.move.Load() != nil || !l.dir().online() {
 		return errMoved
 	}
 	return nil
@@ -211,7 +211,7 @@ func (r *cleanerRun) throttle(n int64) error {
 	if most > 1e15 || float64(r.spent) < most/10 {
 		return nil
 	}
-	now := r.job.log.dir.now()
+	now := r.job.log.dir().now()
 	ahead := time.Duration(float64(r.spent)/most*1e9) - now.Sub(r.since)
 	r.spent, r.since = 0, now
 	if ahead < time.Millisecond {
@@ -223,7 +223,7 @@ func (r *cleanerRun) throttle(n int64) error {
 	case <-r.stop:
 		return errMoved
 	case <-t.C:
-		r.since = r.job.log.dir.now()
+		r.since = r.job.log.dir().now()
 		return nil
 	}
 }
@@ -236,7 +236,7 @@ func (r *cleanerRun) legacyHorizon() int64 {
 		if s.base >= r.job.firstDirty {
 			break
 		}
-		if info, err := r.job.log.dir.fs.Stat(s.path()); err == nil {
+		if info, err := r.job.log.dir().fs.Stat(s.path()); err == nil {
 			horizon = info.ModTime().UnixMilli() - r.deleteMs
 		}
 	}
@@ -295,7 +295,7 @@ func (r *cleanerRun) endOf(s *segment) int64 {
 
 // dropCleaned removes what a pass left unfinished.
 func (l *Log) dropCleaned() error {
-	entries, err := l.dir.fs.ReadDir(l.folder)
+	entries, err := l.dir().fs.ReadDir(l.folder())
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // the partition has gone
@@ -304,7 +304,7 @@ func (l *Log) dropCleaned() error {
 	}
 	for _, e := range entries {
 		if bytes.HasSuffix([]byte(e.Name()), []byte(cleanedSuffix)) {
-			if err := l.dir.fs.Remove(filepath.Join(l.folder, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := l.dir().fs.Remove(filepath.Join(l.folder(), e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("remove what the cleaner left: %w", err)
 			}
 		}

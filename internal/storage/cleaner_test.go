@@ -82,7 +82,7 @@ func cleanAll(t testing.TB, m *Manager) {
 func roll(t testing.TB, l *Log) {
 	t.Helper()
 	l.lockIdle()
-	err := l.rollLocked(l.tail.end.Load(), l.dir.now().UnixMilli())
+	err := l.rollLocked(l.tail.end.Load(), l.dir().now().UnixMilli())
 	l.mu.Unlock()
 	must(t, err)
 }
@@ -251,7 +251,7 @@ func TestCompactionSurvivesCrashesAtEachStep(t *testing.T) {
 			must(t, m.Checkpoint())
 			before := contents(t, l)
 			steps := &stepping{FS: mem, stopAt: stopAt, crash: func() *vfs.Mem { return mem.CrashClone(how, rng) }}
-			l.dir.fs = steps
+			l.dir().fs = steps
 			cleanAll(t, m)
 			after := contents(t, l)
 			clone := steps.clone

@@ -179,6 +179,24 @@ func (e *epochs) unsaved(durable bool, end int64) (data []byte, entries []epochS
 	return b, slices.Clone(entries)
 }
 
+// take makes the epochs those of another log.
+func (e *epochs) take(from *epochs) {
+	from.mu.Lock()
+	entries := slices.Clone(from.mu.entries)
+	from.mu.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.mu.entries = entries
+}
+
+// savedAs notes that the file is that of another log.
+func (e *epochs) savedAs(from *epochs) {
+	from.mu.Lock()
+	saved, synced := from.mu.saved, from.mu.synced
+	from.mu.Unlock()
+	e.markSaved(saved, synced)
+}
+
 // markSaved notes what the file holds; synced tells whether for good.
 func (e *epochs) markSaved(entries []epochStart, synced bool) {
 	e.mu.Lock()

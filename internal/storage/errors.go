@@ -44,6 +44,8 @@ var (
 	ErrPolicy = errors.New("cleanup.policy does not allow deleting records")
 	// ErrNoDir: no log directory is online.
 	ErrNoDir = errors.New("no log directory is online")
+	// ErrNoSuchDir: the broker has no log directory of this name.
+	ErrNoSuchDir = errors.New("no such log directory")
 	// ErrMeta: meta.properties is damaged or belongs to somebody else.
 	ErrMeta = errors.New("meta.properties does not fit")
 )
@@ -94,6 +96,8 @@ func Code(err error) wire.Code {
 		return wire.CorruptMessage
 	case errors.Is(err, ErrInconsistentTopicID):
 		return wire.InconsistentTopicID
+	case errors.Is(err, ErrNoSuchDir):
+		return wire.LogDirNotFound
 	case errors.Is(err, ErrPolicy):
 		return wire.PolicyViolation
 	case errors.As(err, &code):

@@ -45,7 +45,7 @@ func (l *Log) flushTo(offset int64) error {
 // rest, if given, writes more files before the names are synced. It returns up
 // to where the records are durable.
 func (l *Log) syncHeld(rest func() error) (int64, error) {
-	if !l.dir.online() {
+	if !l.dir().online() {
 		return 0, ErrOffline
 	}
 	l.mu.Lock()
@@ -64,13 +64,13 @@ func (l *Log) syncHeld(rest func() error) (int64, error) {
 		err = rest()
 	}
 	if err == nil && l.namesNew.Swap(false) {
-		err = l.dir.syncDir(l.folder)
+		err = l.dir().syncDir(l.folder())
 	}
 	if err == nil && l.folderNew.Swap(false) {
-		err = l.dir.syncDir(l.dir.path)
+		err = l.dir().syncDir(l.dir().path)
 	}
 	if err != nil {
-		l.dir.fail(err)
+		l.dir().fail(err)
 		return 0, err
 	}
 	l.flushed.Store(max(l.flushed.Load(), end))
@@ -83,7 +83,7 @@ func (l *Log) syncSegments(segs []*segment) error {
 		if err != nil {
 			return err
 		}
-		err = l.dir.syncFile(ref.file)
+		err = l.dir().syncFile(ref.file)
 		ref.release()
 		if err != nil {
 			return err
@@ -142,15 +142,15 @@ func (l *Log) writeRest(segs []*segment, snapshots []pendingSnapshot) error {
 		if s.size.Load() == 0 && len(segs) == 1 {
 			continue // its file may not have been made yet
 		}
-		made, err := s.offsets.flush(l.dir.syncFile, swap)
+		made, err := s.offsets.flush(l.dir().syncFile, swap)
 		if err == nil && made {
 			l.namesNew.Store(true)
 		}
 		if err == nil {
-			_, err = s.times.flush(l.dir.syncFile, swap)
+			_, err = s.times.flush(l.dir().syncFile, swap)
 		}
 		if err == nil {
-			err = s.txns.flush(l.dir)
+			err = s.txns.flush(l.dir())
 		}
 		if err != nil {
 			return err
@@ -169,8 +169,8 @@ func (l *Log) writeSnapshots(segs []*segment, snapshots []pendingSnapshot) error
 		return nil
 	}
 	for _, s := range snapshots {
-		name := filepath.Join(l.folder, offsetName(s.offset, snapshotSuffix))
-		if err := vfs.WriteFile(l.dir.fs, name, s.data, 0o644); err != nil {
+		name := filepath.Join(l.folder(), offsetName(s.offset, snapshotSuffix))
+		if err := vfs.WriteFile(l.dir().fs, name, s.data, 0o644); err != nil {
 			return err
 		}
 	}
@@ -184,7 +184,7 @@ func (l *Log) writeSnapshots(segs []*segment, snapshots []pendingSnapshot) error
 
 // snapshotOffsets lists the snapshot files, the oldest first.
 func (l *Log) snapshotOffsets() ([]int64, error) {
-	entries, err := l.dir.fs.ReadDir(l.folder)
+	entries, err := l.dir().fs.ReadDir(l.folder())
 	if err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func (l *Log) removeSnapshots(doomed func(offset int64) bool) error {
 	}
 	for _, offset := range offsets {
 		if doomed(offset) {
-			if err := l.dir.fs.Remove(filepath.Join(l.folder, offsetName(offset, snapshotSuffix))); err != nil {
+			if err := l.dir().fs.Remove(filepath.Join(l.folder(), offsetName(offset, snapshotSuffix))); err != nil {
 				return err
 			}
 		}
@@ -220,9 +220,9 @@ func (l *Log) saveEpochs(durable bool) error {
 	if data == nil {
 		return nil
 	}
-	name := filepath.Join(l.folder, epochFile)
-	durable = durable && !l.dir.bulk.Load()
-	if err := vfs.ReplaceFile(l.dir.fs, name, data, 0o644, durable); err != nil {
+	name := filepath.Join(l.folder(), epochFile)
+	durable = durable && !l.dir().bulk.Load()
+	if err := vfs.ReplaceFile(l.dir().fs, name, data, 0o644, durable); err != nil {
 		return err
 	}
 	if durable {

@@ -35,25 +35,45 @@ func (l *Log) load() error {
 	case broken:
 		return *l.failure.Load()
 	}
-	vouched := l.found.recovery
+	vouched, cleaned := l.found.recovery, l.cleaned.Load()
 	err := l.loadHeld()
+	if err == nil && l.copying {
+		err = l.keepDurable(vouched)
+	}
 	if err == nil {
 		l.epochs.assign(l.assigned, l.tail.end.Load())
 		l.state.Store(loaded)
-		if l.recovery.Load() >= vouched {
-			return nil
+		// The checkpoints must not vouch for other records to come.
+		if l.cleaned.Load() < cleaned {
+			err = l.dir().saveCleaned(true)
 		}
-		// It must not vouch for other records to come.
-		return l.dir.saveRecoveryPoints(true)
+		if l.recovery.Load() < vouched {
+			err = errors.Join(err, l.dir().saveRecoveryPoints(true))
+		}
+		return err
 	}
-	err = fmt.Errorf("load %s: %w", l.folder, err)
+	err = fmt.Errorf("load %s: %w", l.folder(), err)
 	l.failure.Store(&err)
 	l.state.Store(broken)
 	var corrupt *CorruptionError
 	if !errors.As(err, &corrupt) {
-		l.dir.fail(err)
+		l.dir().fail(err)
 	}
 	return err
+}
+
+// keepDurable drops what a copy has above the recovery point: lost power may have
+// left holes there, and the original has it all.
+func (l *Log) keepDurable(point int64) error {
+	segs := *l.segments.Load()
+	switch {
+	case point >= l.tail.end.Load():
+		return nil
+	case point < segs[0].base:
+		return l.restartAt(point)
+	default:
+		return l.truncateHeld(segs, point)
+	}
 }
 
 func (l *Log) loadHeld() error {
@@ -76,7 +96,7 @@ func (l *Log) loadHeld() error {
 		}
 		intact = end == l.found.recovery
 		if !intact {
-			l.dir.log.Warn("the log does not end where the clean stop said; it is checked", "partition", l.tp.String(), "end", end, "expected", l.found.recovery)
+			l.dir().log.Warn("the log does not end where the clean stop said; it is checked", "partition", l.tp.String(), "end", end, "expected", l.found.recovery)
 		}
 	}
 	if !intact {
@@ -105,7 +125,7 @@ func (l *Log) loadHeld() error {
 	l.cleaned.Store(min(l.cleaned.Load(), end))
 	l.hw.Store(min(max(l.hw.Load(), l.start.Load()), end))
 	if end > l.recovery.Load() {
-		l.unsyncedAt.Store(l.dir.now().UnixMilli())
+		l.unsyncedAt.Store(l.dir().now().UnixMilli())
 	}
 
 	l.mu.Lock()
@@ -121,7 +141,7 @@ func (l *Log) loadHeld() error {
 // readFolder sorts the files and finishes what a crash interrupted.
 func (l *Log) readFolder() (folder, error) {
 	f := folder{cleaned: -1}
-	entries, err := l.dir.fs.ReadDir(l.folder)
+	entries, err := l.dir().fs.ReadDir(l.folder())
 	if err != nil {
 		return f, err
 	}
@@ -150,7 +170,7 @@ func (l *Log) readFolder() (folder, error) {
 		return f, err
 	}
 	for _, name := range f.doomed {
-		if err := l.dir.fs.Remove(filepath.Join(l.folder, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := l.dir().fs.Remove(filepath.Join(l.folder(), name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return f, err
 		}
 	}
@@ -182,9 +202,9 @@ func (l *Log) finishSwaps(f *folder) error {
 		kept := f.bases[:0]
 		for _, b := range f.bases {
 			if b >= base && b < next || b == base {
-				l.dir.log.Warn("a segment was replaced by the cleaner's output that a crash left behind", "partition", l.tp.String(), "segment", b)
+				l.dir().log.Warn("a segment was replaced by the cleaner's output that a crash left behind", "partition", l.tp.String(), "segment", b)
 				for _, suffix := range []string{logSuffix, indexSuffix, timeIndexSuffix, txnIndexSuffix} {
-					if err := l.dir.fs.Remove(filepath.Join(l.folder, offsetName(b, suffix))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					if err := l.dir().fs.Remove(filepath.Join(l.folder(), offsetName(b, suffix))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 						return err
 					}
 				}
@@ -193,11 +213,11 @@ func (l *Log) finishSwaps(f *folder) error {
 			}
 		}
 		for _, suffix := range []string{indexSuffix, timeIndexSuffix} { // of the old segment, or made anew
-			if err := l.dir.fs.Remove(filepath.Join(l.folder, offsetName(base, suffix))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := l.dir().fs.Remove(filepath.Join(l.folder(), offsetName(base, suffix))); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
-		if err := l.dir.fs.Rename(filepath.Join(l.folder, name), filepath.Join(l.folder, target)); err != nil {
+		if err := l.dir().fs.Rename(filepath.Join(l.folder(), name), filepath.Join(l.folder(), target)); err != nil {
 			return err
 		}
 		f.bases = append(kept, base)
@@ -207,7 +227,7 @@ func (l *Log) finishSwaps(f *folder) error {
 
 // endOf returns the offset after the last whole batch of a file.
 func (l *Log) endOf(name string) (int64, error) {
-	file, err := l.dir.fs.OpenFile(filepath.Join(l.folder, name), os.O_RDONLY, 0)
+	file, err := l.dir().fs.OpenFile(filepath.Join(l.folder(), name), os.O_RDONLY, 0)
 	if err != nil {
 		return 0, err
 	}
@@ -228,11 +248,11 @@ func (l *Log) endOf(name string) (int64, error) {
 
 // openSegments makes the segments of the .log files, at least one.
 func (l *Log) openSegments(f folder) ([]*segment, error) {
-	now := l.dir.now().UnixMilli()
+	now := l.dir().now().UnixMilli()
 	var segs []*segment
 	for _, base := range f.bases {
-		s := newSegment(l.dir.cache, l.folder, base, now)
-		info, err := l.dir.fs.Stat(s.path())
+		s := newSegment(l.dir().cache, l.folder(), base, now)
+		info, err := l.dir().fs.Stat(s.path())
 		if err != nil {
 			return nil, err
 		}
@@ -353,20 +373,20 @@ func (s *segment) readFirstTimestamp(ref *FileRef, buf []byte) error {
 func (l *Log) applyStart(segs []*segment, end int64) ([]*segment, int64, error) {
 	start := max(l.found.start, segs[0].base)
 	if start > end {
-		l.dir.log.Warn("the log start offset lies beyond the end; the log begins anew there", "partition", l.tp.String(), "start", start, "end", end)
+		l.dir().log.Warn("the log start offset lies beyond the end; the log begins anew there", "partition", l.tp.String(), "start", start, "end", end)
 		for _, s := range segs {
 			s.close()
-			if _, err := s.markDeleted(l.dir.fs); err != nil {
+			if _, err := s.markDeleted(l.dir().fs); err != nil {
 				return nil, 0, err
 			}
 		}
-		s, err := l.createSegment(start, l.dir.now().UnixMilli())
+		s, err := l.createSegment(start, l.dir().now().UnixMilli())
 		if err != nil {
 			return nil, 0, err
 		}
 		segs, end = []*segment{s}, start
 		// Were the old names to come back, they would lie below the recovery point.
-		if err := l.dir.fs.SyncDir(l.folder); err != nil {
+		if err := l.dir().fs.SyncDir(l.folder()); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -378,8 +398,8 @@ func (l *Log) applyStart(segs []*segment, end int64) ([]*segment, int64, error) 
 // loadEpochs reads leader-epoch-checkpoint. A damaged file is not an error: the
 // batches know their epochs.
 func (l *Log) loadEpochs() (damaged bool, err error) {
-	name := filepath.Join(l.folder, epochFile)
-	data, err := vfs.ReadFile(l.dir.fs, name, maxSmallFile)
+	name := filepath.Join(l.folder(), epochFile)
+	data, err := vfs.ReadFile(l.dir().fs, name, maxSmallFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -388,7 +408,7 @@ func (l *Log) loadEpochs() (damaged bool, err error) {
 	}
 	if err := l.epochs.parse(data); err != nil {
 		l.epochs.markSaved([]epochStart{{epoch: -1}}, false) // the file holds something else
-		l.dir.log.Warn("leader-epoch-checkpoint is damaged; it is rebuilt from the batches", "partition", l.tp.String(), "error", err)
+		l.dir().log.Warn("leader-epoch-checkpoint is damaged; it is rebuilt from the batches", "partition", l.tp.String(), "error", err)
 		return true, nil
 	}
 	return false, nil
@@ -413,7 +433,7 @@ func (l *Log) eachBatch(segs []*segment, from int64, f func(*segment, *scanner) 
 		first, ok, err := s.locate(from, s.size.Load())
 		var damage *CorruptionError
 		if errors.As(err, &damage) {
-			l.dir.log.Error("a segment is damaged below the recovery point; reads of it will fail", "partition", l.tp.String(), "error", err)
+			l.dir().log.Error("a segment is damaged below the recovery point; reads of it will fail", "partition", l.tp.String(), "error", err)
 			continue
 		}
 		if err != nil {
@@ -450,9 +470,9 @@ func (l *Log) loadProducers(snapshots []int64, segs []*segment, end int64, intac
 	p, from, gone := newProducers(), segs[0].base, false
 	l.snapshotAt = -1
 	for _, offset := range slices.Backward(snapshots) {
-		name := filepath.Join(l.folder, offsetName(offset, snapshotSuffix))
+		name := filepath.Join(l.folder(), offsetName(offset, snapshotSuffix))
 		if offset >= segs[0].base && offset <= end {
-			data, err := vfs.ReadFile(l.dir.fs, name, maxSmallFile)
+			data, err := vfs.ReadFile(l.dir().fs, name, maxSmallFile)
 			if err != nil {
 				return nil, err
 			}
@@ -462,15 +482,15 @@ func (l *Log) loadProducers(snapshots []int64, segs []*segment, end int64, intac
 				intact = false
 				break
 			}
-			l.dir.log.Warn("a producer snapshot is damaged; an older one is used", "file", name, "error", err)
+			l.dir().log.Warn("a producer snapshot is damaged; an older one is used", "file", name, "error", err)
 		}
-		if err := l.dir.fs.Remove(name); err != nil {
+		if err := l.dir().fs.Remove(name); err != nil {
 			return nil, err
 		}
 		intact, gone = false, true
 	}
 	if gone { // if it came back after a crash, it would tell of another past
-		if err := l.dir.fs.SyncDir(l.folder); err != nil {
+		if err := l.dir().fs.SyncDir(l.folder()); err != nil {
 			return nil, err
 		}
 	}
@@ -487,9 +507,9 @@ func (l *Log) loadProducers(snapshots []int64, segs []*segment, end int64, intac
 
 // loadTxns reads a segment's transaction index; a damaged one is made anew.
 func (l *Log) loadTxns(s *segment, end int64) error {
-	err := s.txns.load(l.dir.fs)
+	err := s.txns.load(l.dir().fs)
 	if errors.Is(err, errTxnIndex) {
-		l.dir.log.Warn("a transaction index is damaged; it is rebuilt from the segment", "error", err)
+		l.dir().log.Warn("a transaction index is damaged; it is rebuilt from the segment", "error", err)
 		s.txns.reset(true)
 		err = l.replay(newProducers(), []*segment{s}, s.base)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,11 +18,11 @@ import (
 // Log is one partition on this broker. All methods may be called from any
 // goroutine. The first call that needs the files loads them.
 type Log struct {
-	tp     wire.TopicPartition
-	dir    *logDir
-	folder string // the partition's folder
+	tp   wire.TopicPartition
+	home atomic.Pointer[home] // changes when the log has moved
 
 	visible bool // consumers see only what is on the disk
+	copying bool // a copy under way, see move: rolled where the original was
 
 	config  atomic.Pointer[config.Topic]
 	topicID atomic.Pointer[wire.UUID] // nil: not read yet
@@ -47,8 +48,10 @@ type Log struct {
 	folderNew   atomic.Bool  // nor was the folder's own
 	startRaised atomic.Bool  // DeleteRecords moved start above the first segment
 
-	cleaned atomic.Int64  // the cleaner was through up to here, -1: never
-	changes atomic.Uint64 // counts truncations, for the cleaner
+	move    atomic.Pointer[move] // a copy of it is being made; nil: none
+	cleaned atomic.Int64         // the cleaner was through up to here, -1: never
+	changes atomic.Uint64        // counts truncations, for the cleaner
+	cutTo   atomic.Int64         // the lowest end since a move last looked
 
 	// found is what the checkpoints of the last run said.
 	found foundOffsets
@@ -76,6 +79,15 @@ type Log struct {
 	}
 }
 
+// home is where a log lies.
+type home struct {
+	dir    *logDir
+	folder string // the partition's folder
+}
+
+func (l *Log) dir() *logDir   { return l.home.Load().dir }
+func (l *Log) folder() string { return l.home.Load().folder }
+
 type pendingSnapshot struct {
 	offset int64
 	data   []byte
@@ -97,14 +109,16 @@ const (
 	closed
 )
 
-func newLog(tp wire.TopicPartition, d *logDir, c *config.Topic) *Log {
-	l := &Log{tp: tp, dir: d, folder: filepath.Join(d.path, tp.String())}
+func newLog(tp wire.TopicPartition, at home, c *config.Topic) *Log {
+	l := &Log{tp: tp}
+	l.home.Store(&at)
 	l.config.Store(c)
 	l.mu.idle = sync.NewCond(&l.mu.Mutex)
 	l.mu.producers = newProducers()
 	l.epochs.mu.synced = true
 	l.snapshotAt, l.assigned = -1, -1
 	l.unstable.Store(-1)
+	l.cutTo.Store(math.MaxInt64)
 	l.cleaned.Store(-1)
 	l.segments.Store(&[]*segment{})
 	return l
@@ -124,7 +138,7 @@ func (l *Log) trust(f foundOffsets, highWatermark int64) {
 func (l *Log) Partition() wire.TopicPartition { return l.tp }
 
 // Dir returns the log directory that holds the partition.
-func (l *Log) Dir() string { return l.dir.path }
+func (l *Log) Dir() string { return l.dir().path }
 
 // Config returns the topic's configuration in force.
 func (l *Log) Config() *config.Topic { return l.config.Load() }
@@ -136,7 +150,7 @@ func (l *Log) SetConfig(c *config.Topic) { l.config.Store(c) }
 // Err returns nil while the log can be used: else ErrOffline, ErrClosed, or why
 // it could not be loaded.
 func (l *Log) Err() error {
-	if l.state.Load() == unloaded && l.dir.online() {
+	if l.state.Load() == unloaded && l.dir().online() {
 		return nil
 	}
 	return l.ready()
@@ -144,7 +158,7 @@ func (l *Log) Err() error {
 
 // ready loads the log if need be and tells whether it can be used.
 func (l *Log) ready() error {
-	if l.state.Load() == unloaded && l.dir.online() {
+	if l.state.Load() == unloaded && l.dir().online() {
 		return l.load()
 	}
 	return l.readyLoaded()
@@ -157,8 +171,8 @@ func (l *Log) readyLoaded() error {
 	case broken:
 		return *l.failure.Load()
 	}
-	if !l.dir.online() {
-		return fmt.Errorf("%w: %s", ErrOffline, l.dir.path)
+	if !l.dir().online() {
+		return fmt.Errorf("%w: %s", ErrOffline, l.dir().path)
 	}
 	return nil
 }
@@ -230,7 +244,7 @@ func (l *Log) AbortedTransactions(from, upTo int64) ([]AbortedTxn, error) {
 	var out []AbortedTxn
 	segs := *l.segments.Load()
 	for i := max(floorSegment(segs, from), 0); i < len(segs); i++ {
-		if err := segs[i].txns.load(l.dir.fs); err != nil {
+		if err := segs[i].txns.load(l.dir().fs); err != nil {
 			return nil, err
 		}
 		var done bool
@@ -279,7 +293,7 @@ func (l *Log) SegmentTimes() ([]SegmentTime, error) {
 		if i > 0 && s.size.Load() == 0 {
 			continue
 		}
-		info, err := l.dir.fs.Stat(s.path())
+		info, err := l.dir().fs.Stat(s.path())
 		if errors.Is(err, fs.ErrNotExist) {
 			if s.size.Load() == 0 { // not made yet
 				times = append(times, SegmentTime{max(s.base, l.start.Load()), s.created})
@@ -319,7 +333,7 @@ func (l *Log) AssignEpoch(epoch int32) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.epochs.assign(epoch, l.tail.end.Load())
-	l.dir.touched.Store(true)
+	l.dir().touched.Store(true)
 	return nil
 }
 
@@ -332,7 +346,7 @@ func (l *Log) assignUnloaded(epoch int32) bool {
 	}
 	l.maintenance.Lock()
 	defer l.maintenance.Unlock()
-	if l.state.Load() != unloaded || !l.dir.online() {
+	if l.state.Load() != unloaded || !l.dir().online() {
 		return false
 	}
 	l.assigned = max(l.assigned, epoch)
@@ -353,9 +367,9 @@ func (l *Log) TopicID() wire.UUID {
 	if id := l.topicID.Load(); id != nil {
 		return *id
 	}
-	id, err := readPartitionFile(l.dir.fs, l.folder)
+	id, err := readPartitionFile(l.dir().fs, l.folder())
 	if err != nil {
-		l.dir.log.Warn("partition.metadata can't be read; it counts as missing", "partition", l.tp.String(), "error", err)
+		l.dir().log.Warn("partition.metadata can't be read; it counts as missing", "partition", l.tp.String(), "error", err)
 	}
 	l.topicID.CompareAndSwap(nil, &id)
 	return *l.topicID.Load()
@@ -369,14 +383,14 @@ func (l *Log) SetTopicID(id wire.UUID) error {
 		return nil
 	}
 	if !has.IsZero() {
-		return fmt.Errorf("%w: %s is topic %s, not %s", ErrInconsistentTopicID, l.folder, has, id)
+		return fmt.Errorf("%w: %s is topic %s, not %s", ErrInconsistentTopicID, l.folder(), has, id)
 	}
 	l.maintenance.Lock()
 	defer l.maintenance.Unlock()
 	if l.state.Load() == closed {
 		return ErrClosed
 	}
-	if err := writePartitionFile(l.dir.fs, l.folder, id); err != nil {
+	if err := writePartitionFile(l.dir().fs, l.folder(), id); err != nil {
 		return err
 	}
 	l.topicID.Store(&id)

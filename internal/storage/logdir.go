@@ -264,6 +264,7 @@ func (d *logDir) readMarks(boot string) error {
 // found is what a start finds in a directory.
 type found struct {
 	partitions []wire.TopicPartition
+	futures    []string // folders of copies that were being made here
 	recovery   map[wire.TopicPartition]int64
 	starts     map[wire.TopicPartition]int64
 	hws        map[wire.TopicPartition]int64
@@ -302,12 +303,15 @@ func (d *logDir) list(deleteDelay int64) (found, error) {
 	}
 	for _, e := range entries {
 		name := e.Name()
+		_, isFuture := parseFutureFolder(name)
 		switch tp, ok := parseFolder(name); {
 		case !e.IsDir():
 		case isDeleteFolder(name):
 			d.removeLater([]string{filepath.Join(d.path, name)}, deleteDelay)
 		case ok:
 			f.partitions = append(f.partitions, tp)
+		case isFuture:
+			f.futures = append(f.futures, name)
 		case strings.HasSuffix(name, futureDirSuffix), strings.HasSuffix(name, strayDirSuffix):
 			d.log.Warn("folder is left alone", "dir", d.path, "folder", name)
 		default:
@@ -326,7 +330,7 @@ func (d *logDir) save(c *offsetCheckpoint, durable bool, value func(*Log) (int64
 	}
 	offsets := map[wire.TopicPartition]int64{}
 	for _, l := range d.logs() {
-		if l.dir != d {
+		if l.dir() != d {
 			continue
 		}
 		if v, ok := value(l); ok {

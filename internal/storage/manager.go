@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,11 +29,17 @@ type Manager struct {
 	// mu guards the table of logs, never held over I/O.
 	mu struct {
 		sync.RWMutex
-		logs map[wire.TopicPartition]*Log
+		logs      map[wire.TopicPartition]*Log
+		moves     map[wire.TopicPartition]*move
+		preferred map[wire.TopicPartition]*logDir // where a log is to be made
 	}
 
 	// changing orders creation and deletion of logs; held over their I/O.
 	changing sync.Mutex
+
+	found  []*Log        // copies that the last run left; during the start
+	movers chan struct{} // holds a token for each move that copies
+	pace   *pace
 
 	cleaner *cleaner
 	visible *regexp.Regexp // topics whose records are seen after a sync; nil for none
@@ -81,7 +88,12 @@ func Open(o Options) (*Manager, error) {
 		return nil, err
 	}
 	m := &Manager{o: o, defaults: defaults, stop: make(chan struct{})}
-	m.mu.logs = map[wire.TopicPartition]*Log{}
+	m.mu.logs, m.mu.moves, m.mu.preferred = map[wire.TopicPartition]*Log{}, map[wire.TopicPartition]*move{}, map[wire.TopicPartition]*logDir{}
+	movers := len(o.Dirs)
+	if key := "num.replica.alter.log.dirs.threads"; o.Config.Has(key) {
+		movers = max(o.Config.Int(key), 1)
+	}
+	m.movers, m.pace = make(chan struct{}, movers), newPace(math.MaxInt64)
 	m.cleaner = newCleaner(m)
 	if pattern := o.Config.String("log.flush.visible.topics"); pattern != "" {
 		if m.visible, err = regexp.Compile("^(?:" + pattern + ")$"); err != nil {
@@ -92,7 +104,7 @@ func Open(o Options) (*Manager, error) {
 	for _, path := range o.Dirs {
 		m.dirs = append(m.dirs, &logDir{
 			path: filepath.Clean(path), fs: o.FS, cache: cache, log: o.Logger, clock: o.Now,
-			logs: m.Logs, wake: make(chan struct{}, 1),
+			logs: m.everyLog, wake: make(chan struct{}, 1),
 		})
 	}
 	if err := m.openDirs(); err != nil {
@@ -101,6 +113,7 @@ func Open(o Options) (*Manager, error) {
 	}
 	m.recoverAll()
 	m.good = true
+	m.resumeMoves()
 	now := o.Now()
 	m.due = schedule{now, now, now, now.Add(30 * time.Second), now.Add(10 * time.Minute)}
 	if !o.Manual {
@@ -141,17 +154,32 @@ func (m *Manager) openDir(d *logDir) error {
 		return err
 	}
 	for _, tp := range f.partitions {
+		l := m.foundLog(&f, tp, home{d, filepath.Join(d.path, tp.String())})
 		if other, ok := m.mu.logs[tp]; ok {
-			return fmt.Errorf("%w: %s lies in two log directories, %s and %s: move one of the folders away", ErrExists, tp, other.dir.path, d.path)
+			if l, ok, err = m.settleMove(other, l); err != nil {
+				return err
+			}
+			if !ok {
+				return fmt.Errorf("%w: %s lies in two log directories, %s and %s: move one of the folders away", ErrExists, tp, other.dir().path, d.path)
+			}
 		}
-		l := newLog(tp, d, m.topic(tp.Topic))
-		point, ok := f.recovery[tp]
-		l.trust(foundOffsets{clean: d.clean, known: ok && f.complete, recovery: point, start: f.starts[tp]}, f.hws[tp])
-		l.visible = m.flushedFirst(tp)
-		l.cleaned.Store(cleanedBefore(f.cleaned, tp))
 		m.mu.logs[tp] = l
 	}
+	for _, name := range f.futures {
+		tp, _ := parseFutureFolder(name)
+		m.found = append(m.found, m.foundLog(&f, tp, home{d, filepath.Join(d.path, name)}))
+	}
 	return nil
+}
+
+// foundLog makes the log of a folder with what the checkpoints say of it.
+func (m *Manager) foundLog(f *found, tp wire.TopicPartition, at home) *Log {
+	l := newLog(tp, at, m.topic(tp.Topic))
+	point, ok := f.recovery[tp]
+	l.trust(foundOffsets{clean: at.dir.clean, known: ok && f.complete, recovery: point, start: f.starts[tp]}, f.hws[tp])
+	l.visible = m.flushedFirst(tp)
+	l.cleaned.Store(cleanedBefore(f.cleaned, tp))
+	return l
 }
 
 func (m *Manager) flushedFirst(tp wire.TopicPartition) bool {
@@ -253,8 +281,19 @@ func (m *Manager) Logs() []*Log {
 	return logs
 }
 
-// Create makes the log of a partition in the online directory that has the
-// fewest, with the topic's id (zero: none) and configuration (nil: what
+// everyLog is Logs with the copies of those that are being moved.
+func (m *Manager) everyLog() []*Log {
+	logs := m.Logs()
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for _, mv := range m.mu.moves {
+		logs = append(logs, mv.copy)
+	}
+	return logs
+}
+
+// Create makes the log of a partition, in the directory that Prefer named for it,
+// else in the online one that has the fewest, with the topic's id (zero: none) and configuration (nil: what
 // Options.Topic says). When it exists it is returned, if the topic id fits
 // (ErrInconsistentTopicID).
 func (m *Manager) Create(tp wire.TopicPartition, id wire.UUID, c *config.Topic) (*Log, error) {
@@ -266,14 +305,19 @@ func (m *Manager) Create(tp wire.TopicPartition, id wire.UUID, c *config.Topic) 
 	if l, ok := m.Log(tp); ok {
 		return l, l.SetTopicID(id)
 	}
-	d := m.emptiest()
+	m.mu.RLock()
+	d := m.mu.preferred[tp]
+	m.mu.RUnlock()
+	if d == nil || !d.online() {
+		d = m.emptiest()
+	}
 	if d == nil {
 		return nil, ErrNoDir
 	}
 	if c == nil {
 		c = m.topic(tp.Topic)
 	}
-	l, err := newEmptyLog(tp, d, id, c)
+	l, err := newEmptyLog(tp, home{d, filepath.Join(d.path, tp.String())}, id, c)
 	if err != nil {
 		d.fail(err)
 		return nil, err
@@ -281,6 +325,7 @@ func (m *Manager) Create(tp wire.TopicPartition, id wire.UUID, c *config.Topic) 
 	l.visible = m.flushedFirst(tp)
 	m.mu.Lock()
 	m.mu.logs[tp] = l
+	delete(m.mu.preferred, tp)
 	m.mu.Unlock()
 	return l, nil
 }
@@ -288,8 +333,8 @@ func (m *Manager) Create(tp wire.TopicPartition, id wire.UUID, c *config.Topic) 
 func (m *Manager) emptiest() *logDir {
 	count := map[*logDir]int{}
 	if len(m.dirs) > 1 {
-		for _, l := range m.Logs() {
-			count[l.dir]++
+		for _, l := range m.everyLog() {
+			count[l.dir()]++
 		}
 	}
 	var best *logDir
@@ -302,13 +347,14 @@ func (m *Manager) emptiest() *logDir {
 }
 
 // newEmptyLog makes the folder of a new partition.
-func newEmptyLog(tp wire.TopicPartition, d *logDir, id wire.UUID, c *config.Topic) (*Log, error) {
-	l := newLog(tp, d, c)
-	if err := d.fs.Mkdir(l.folder, 0o755); err != nil {
+func newEmptyLog(tp wire.TopicPartition, at home, id wire.UUID, c *config.Topic) (*Log, error) {
+	d := at.dir
+	l := newLog(tp, at, c)
+	if err := d.fs.Mkdir(l.folder(), 0o755); err != nil {
 		return nil, err
 	}
 	if !id.IsZero() {
-		if err := writePartitionFile(d.fs, l.folder, id); err != nil {
+		if err := writePartitionFile(d.fs, l.folder(), id); err != nil {
 			return nil, err
 		}
 	}
@@ -334,18 +380,27 @@ func (m *Manager) Delete(tp wire.TopicPartition) error {
 	if !ok {
 		return ErrNotFound
 	}
+	if mv := m.moveOf(tp); mv != nil {
+		if err := m.callOff(mv); err != nil {
+			return err
+		}
+	}
 	if err := l.close(false); err != nil {
 		return err
 	}
 	name, err := l.moveAside()
 	if err != nil {
-		l.dir.fail(err)
+		l.dir().fail(err)
 		return err
 	}
 	m.cleaner.forget(l)
-	l.dir.removeLater([]string{name}, l.config.Load().FileDeleteDelayMs)
+	l.dir().removeLater([]string{name}, l.config.Load().FileDeleteDelayMs)
 	return nil
 }
+
+// SetMoveRate bounds how many bytes a second are copied by all moves together
+// (replica.alter.log.dirs.io.max.bytes.per.second).
+func (m *Manager) SetMoveRate(bytes int64) { m.pace.set(bytes) }
 
 // Dirs describes the log directories in the order of Options.Dirs.
 func (m *Manager) Dirs() []DirInfo {
@@ -369,14 +424,17 @@ func (m *Manager) Checkpoint() error {
 // the locks back. No log may be used after. A directory in which anything
 // failed gets no clean mark.
 func (m *Manager) Close() error {
-	if m.closed.Swap(true) {
+	m.changing.Lock()
+	again := m.closed.Swap(true)
+	m.changing.Unlock()
+	if again {
 		return nil
 	}
 	close(m.stop)
 	m.wg.Wait()
 	m.changing.Lock()
 	defer m.changing.Unlock()
-	logs := m.Logs()
+	logs := m.everyLog()
 	m.syncAtOnce(logs)
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -384,7 +442,7 @@ func (m *Manager) Close() error {
 		wg.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(logs); i = int(next.Add(1)) - 1 {
 				if err := logs[i].close(true); err != nil {
-					logs[i].dir.fail(fmt.Errorf("close %s: %w", logs[i].tp, err))
+					logs[i].dir().fail(fmt.Errorf("close %s: %w", logs[i].tp, err))
 				}
 			}
 		})
@@ -404,7 +462,7 @@ func (m *Manager) syncAtOnce(logs []*Log) {
 	dirty := map[*logDir]int{}
 	for _, l := range logs {
 		if l.state.Load() == loaded && (l.tail.end.Load() > l.recovery.Load() || l.namesNew.Load() || l.folderNew.Load()) {
-			dirty[l.dir]++
+			dirty[l.dir()]++
 		}
 	}
 	for d, n := range dirty {
@@ -429,7 +487,7 @@ func (m *Manager) closeDir(d *logDir) error {
 		return err
 	}
 	for _, l := range d.logs() {
-		if l.dir == d && l.state.Load() == broken {
+		if l.dir() == d && l.state.Load() == broken {
 			return fmt.Errorf("no clean mark for %s: %w", d.path, *l.failure.Load())
 		}
 	}

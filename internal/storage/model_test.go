@@ -3,10 +3,12 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,10 +72,31 @@ func (r *run) note(format string, args ...any) {
 
 func (r *run) fatal(format string, args ...any) {
 	r.t.Helper()
-	for _, line := range r.trace[max(0, len(r.trace)-120):] {
-		r.t.Log(line)
-	}
 	r.t.Fatalf(format, args...)
+}
+
+// Write takes the log's lines into the trace.
+func (r *run) Write(line []byte) (int, error) {
+	_, rest, _ := strings.Cut(string(line), "level=")
+	r.note("    %s", strings.TrimSpace(rest))
+	return len(line), nil
+}
+
+func (r *run) showTrace() {
+	if r.t.Failed() {
+		r.note("%s", r.l.dump())
+		for _, dir := range r.m.o.Dirs {
+			for name := range list(r.t, r.mem, dir) {
+				r.note("%s/%s", dir, name)
+				if strings.HasPrefix(name, "t-") {
+					r.note("  %v", list(r.t, r.mem, dir+"/"+name))
+				} else if strings.HasSuffix(name, "checkpoint") {
+					r.note("  %q", readFile(r.t, r.mem, dir+"/"+name))
+				}
+			}
+		}
+		r.t.Log(strings.Join(r.trace[max(0, len(r.trace)-120):], "\n"))
+	}
 }
 
 func (r *run) open(fsys *vfs.Mem, boot string) {
@@ -83,6 +106,8 @@ func (r *run) open(fsys *vfs.Mem, boot string) {
 	o.BootID = boot
 	o.Topic = func(string) *config.Topic { return r.cfg }
 	o.MaxOpenFiles = 3
+	o.Dirs = []string{"/d", "/e"}
+	o.Logger = slog.New(slog.NewTextHandler(r, nil))
 	r.m = open(r.t, o)
 	var ok bool
 	if r.l, ok = r.m.Log(tp0); !ok {
@@ -268,6 +293,20 @@ func (r *run) checkTime() {
 	}
 }
 
+// move begins to move the log, calls that off, or goes on with it; ticks finish it.
+func (r *run) move() {
+	to := []string{"/d", "/e"}[r.rng.IntN(2)]
+	r.note("move from %s to %s", r.l.Dir(), to)
+	must(r.t, r.m.Move(tp0, to))
+	for range r.rng.IntN(20) {
+		if mv := r.m.moveOf(tp0); mv != nil {
+			if _, _, err := mv.step(); err != nil {
+				r.fatal("move: %v", err)
+			}
+		}
+	}
+}
+
 func (r *run) reopen() {
 	r.note("clean reopen")
 	must(r.t, r.m.Close())
@@ -372,7 +411,9 @@ func (r *run) step() {
 		r.crash()
 	case n < 96:
 		r.clean()
-	case n < 97:
+	case n < 98:
+		r.move()
+	case n < 99:
 		to := r.model.end + int64(r.rng.IntN(20))
 		must(r.t, r.l.TruncateFullyAndStartAt(to))
 		r.note("restart at %d", to)
@@ -423,6 +464,7 @@ func TestRandomOperationsEqualANaiveLog(t *testing.T) {
 				"flush.messages", pick("1", "9223372036854775807", "10"),
 				"file.delete.delay.ms", pick("0", "60000"))
 			r.open(vfs.NewMem(), "boot")
+			defer r.showTrace()
 			for range 150 {
 				r.step()
 			}

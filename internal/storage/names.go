@@ -70,6 +70,26 @@ func parseFolder(name string) (wire.TopicPartition, bool) {
 	return wire.TopicPartition{Topic: name[:i], Partition: int32(p)}, true
 }
 
+// futureFolderName is the name for a copy in another log directory
+// (UnifiedLog.logFutureDirName); unlike that of a deleted one it is not cut.
+func futureFolderName(tp wire.TopicPartition) string {
+	return tp.String() + "." + uniqueName() + futureDirSuffix
+}
+
+// MaxMovable is the longest name of a partition's folder that a copy's fits, with
+// its suffix, into a file name.
+const MaxMovable = maxNameLen - len(".") - 32 - len(futureDirSuffix)
+
+// parseFutureFolder undoes futureFolderName.
+func parseFutureFolder(name string) (wire.TopicPartition, bool) {
+	name, ok := strings.CutSuffix(name, futureDirSuffix)
+	dot := strings.LastIndexByte(name, '.')
+	if !ok || dot < 0 || len(name)-dot-1 != 32 {
+		return wire.TopicPartition{}, false
+	}
+	return parseFolder(name[:dot])
+}
+
 // isDeleteFolder tells whether a folder waits for its removal:
 // topic-P.<32 hex digits>-delete.
 func isDeleteFolder(name string) bool {
@@ -85,12 +105,16 @@ func isDeleteFolder(name string) bool {
 // deleteFolderName is the name for a folder on its way out; the topic is cut so
 // that the whole fits a file name (Kafka's UnifiedLog.logDeleteDirName).
 func deleteFolderName(tp wire.TopicPartition) string {
-	var id [16]byte
-	_, _ = rand.Read(id[:]) // never fails
-	suffix := "-" + strconv.Itoa(int(tp.Partition)) + "." + hex.EncodeToString(id[:]) + deleteDirSuffix
+	suffix := "-" + strconv.Itoa(int(tp.Partition)) + "." + uniqueName() + deleteDirSuffix
 	topic := tp.Topic
 	if len(topic) > maxNameLen-len(suffix) {
 		topic = topic[:maxNameLen-len(suffix)]
 	}
 	return topic + suffix
+}
+
+func uniqueName() string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
 }

@@ -89,12 +89,11 @@ func (l *Log) waitForMaintenance() error {
 
 // missing is the error of a segment that is published, but not on the disk.
 func (l *Log) missing(offset int64) error {
-	return &CorruptionError{Path: l.folder, Segment: -1, Offset: offset, Cause: errors.New("a segment's file has gone")}
+	return &CorruptionError{Path: l.folder(), Segment: -1, Offset: offset, Cause: errors.New("a segment's file has gone")}
 }
 
 func (l *Log) read(offset int64, maxBytes int, upTo int64, minOne bool) (Slice, error) {
-	view := l.tail.load(offset, upTo)
-	segs := *l.segments.Load()
+	view, segs := l.published(offset, upTo)
 	out := Slice{Start: l.start.Load()}
 	if offset < out.Start || offset > view.end {
 		return out, fmt.Errorf("%w: %d is not in [%d, %d]", ErrOffsetOutOfRange, offset, out.Start, view.end)

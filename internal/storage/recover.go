@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -75,6 +76,18 @@ func (l *Log) recoverSegment(s *segment, point int64) (end, good int64, cause, e
 	return end, good, cause, err
 }
 
+// lastIndexed returns the offset of the last index entry, -1 when there is none.
+// In a follower's index of Apache Kafka the entry may name an offset that lies
+// some batches behind its position.
+func (s *segment) lastIndexed() (int64, error) {
+	var e [offsetEntry]byte
+	has, err := s.offsets.last(e[:])
+	if err != nil || !has {
+		return -1, err
+	}
+	return s.base + int64(binary.BigEndian.Uint32(e[:])), nil
+}
+
 // walk goes over the batches from start on.
 func (l *Log) walk(s *segment, start int64) (end, good int64, cause, err error) {
 	ref, err := s.file.acquire()
@@ -90,10 +103,13 @@ func (l *Log) walk(s *segment, start int64) (end, good int64, cause, err error) 
 	}
 	size := s.size.Load()
 	checkFrom := start
-	if l.dir.sameBoot {
+	if l.dir().sameBoot {
 		checkFrom = max(start, size-sameBootCheck)
 	}
 	ix := newIndexer(int(l.config.Load().IndexIntervalBytes))
+	if ix.after, err = s.lastIndexed(); err != nil {
+		return 0, 0, nil, err
+	}
 	ix.maxTs, ix.maxOff, ix.lastTs = s.maxTimestamp.Load(), s.maxOffset.Load(), s.lastTimeEntry
 	end = s.base
 	sc := scan(ref.file, start, size, *window)
@@ -148,21 +164,23 @@ func (l *Log) checkBatch(sc *scanner, end, checkFrom int64, scratch []byte) (cau
 func (l *Log) cut(s *segment, good, end int64, cause error) error {
 	size := s.size.Load()
 	aside := fmt.Sprintf("%s.%d%s", s.path(), good, cutSuffix)
-	kept, err := copyTail(l.dir, s, good, size, aside)
+	kept, err := copyTail(l.dir(), s, good, size, aside)
 	if err != nil {
 		return err
 	}
 	if !kept {
 		aside = ""
 	}
-	l.dir.log.Warn("the log was cut at its first bad batch", "partition", l.tp.String(), "segment", s.base,
+	l.dir().log.Warn("the log was cut at its first bad batch", "partition", l.tp.String(), "segment", s.base,
 		"position", good, "bytes", size-good, "end", end, "below recovery point", end < l.found.recovery, "kept in", aside, "cause", cause)
 	ref, err := s.file.acquire()
 	if err != nil {
 		return err
 	}
 	defer ref.release()
-	if err := ref.file.Truncate(good); err != nil {
+	// Were the bytes to come back after the next crash, in a segment that had been
+	// rolled meanwhile, they would lie below the recovery point.
+	if err := errors.Join(ref.file.Truncate(good), ref.file.Sync()); err != nil {
 		return err
 	}
 	s.size.Store(good)
@@ -206,17 +224,20 @@ func copyTail(d *logDir, s *segment, from, to int64, name string) (bool, error) 
 func (l *Log) cutSegments(segs []*segment, i int, end int64, cause error) ([]*segment, int64, error) {
 	for _, s := range segs[i:] {
 		aside := s.path() + ".0" + cutSuffix
-		l.dir.log.Warn("a segment was set aside", "partition", l.tp.String(), "segment", s.base, "bytes", s.size.Load(), "end", end, "kept in", aside, "cause", cause)
+		l.dir().log.Warn("a segment was set aside", "partition", l.tp.String(), "segment", s.base, "bytes", s.size.Load(), "end", end, "kept in", aside, "cause", cause)
 		if err := s.file.rename(aside); err != nil {
 			return nil, 0, err
 		}
 		for _, suffix := range []string{indexSuffix, timeIndexSuffix, txnIndexSuffix} {
-			name := filepath.Join(l.folder, offsetName(s.base, suffix))
-			if err := l.dir.fs.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			name := filepath.Join(l.folder(), offsetName(s.base, suffix))
+			if err := l.dir().fs.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, 0, err
 			}
 		}
 		s.close()
+	}
+	if err := l.dir().fs.SyncDir(l.folder()); err != nil {
+		return nil, 0, err
 	}
 	return segs[:i:i], end, nil
 }

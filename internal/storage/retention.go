@@ -47,7 +47,7 @@ func (l *Log) RaiseStartOffset(offset int64) error {
 		return nil
 	}
 	l.epochs.truncateFromStart(offset)
-	return l.dir.saveStarts(false)
+	return l.dir().saveStarts(false)
 }
 
 // retain deletes what cleanup.policy=delete no longer wants, oldest segment
@@ -82,9 +82,9 @@ func (l *Log) retain(now int64) error {
 	l.startRaised.Store(l.start.Load() > kept[0].base)
 	l.mu.Unlock()
 	l.epochs.truncateFromStart(l.start.Load())
-	l.dir.log.Info("old segments are deleted", "partition", l.tp.String(), "segments", n, "start", l.start.Load())
+	l.dir().log.Info("old segments are deleted", "partition", l.tp.String(), "segments", n, "start", l.start.Load())
 	if err := l.discard(gone); err != nil {
-		l.dir.fail(err)
+		l.dir().fail(err)
 		return err
 	}
 	first := kept[0].base
@@ -118,7 +118,7 @@ func (l *Log) expired(now int64) (int, error) {
 		big := spare >= 0 && spare >= s.size.Load()
 		old := false
 		if !below && !big && c.Delete && c.RetentionMs >= 0 {
-			largest, err := s.largest(l.dir.fs)
+			largest, err := s.largest(l.dir().fs)
 			if err != nil {
 				return 0, err
 			}
@@ -152,9 +152,9 @@ func (l *Log) discard(segs []*segment) error {
 	if len(segs) == 0 {
 		return nil
 	}
-	names, err := markAll(l.dir.fs, segs)
+	names, err := markAll(l.dir().fs, segs)
 	l.namesNew.Store(true)
-	l.dir.removeLater(names, l.config.Load().FileDeleteDelayMs)
+	l.dir().removeLater(names, l.config.Load().FileDeleteDelayMs)
 	return err
 }
 
@@ -193,6 +193,6 @@ func (l *Log) close(flush bool) error {
 
 // moveAside renames the folder of a closed log for deletion.
 func (l *Log) moveAside() (string, error) {
-	name := filepath.Join(l.dir.path, deleteFolderName(l.tp))
-	return name, l.dir.fs.Rename(l.folder, name)
+	name := filepath.Join(l.dir().path, deleteFolderName(l.tp))
+	return name, l.dir().fs.Rename(l.folder(), name)
 }

@@ -18,7 +18,7 @@ func (l *Log) OffsetForTimestamp(ts int64) (at TimestampOffset, found bool, err 
 			if seg.readable(view) == 0 {
 				continue
 			}
-			largest, err := seg.largest(l.dir.fs)
+			largest, err := seg.largest(l.dir().fs)
 			if err != nil {
 				return TimestampOffset{}, false, err
 			}
@@ -44,7 +44,7 @@ func (l *Log) MaxTimestamp() (at TimestampOffset, found bool, err error) {
 			if seg.readable(view) == 0 {
 				continue
 			}
-			if _, err := seg.largest(l.dir.fs); err != nil {
+			if _, err := seg.largest(l.dir().fs); err != nil {
 				return TimestampOffset{}, false, err
 			}
 			if ts := seg.maxTimestamp.Load(); ts > most {
@@ -64,8 +64,7 @@ func (l *Log) search(try func(tailView, []*segment) (TimestampOffset, bool, erro
 		return TimestampOffset{}, false, err
 	}
 	for range 3 {
-		view := l.tail.load(-1, -1)
-		segs := *l.segments.Load()
+		view, segs := l.published(-1, -1)
 		for len(segs) > 0 && segs[len(segs)-1].base > view.base {
 			segs = segs[:len(segs)-1]
 		}

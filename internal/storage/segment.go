@@ -58,6 +58,16 @@ func (s *segment) corrupt(offset, pos int64, cause error) error {
 	return &CorruptionError{Path: s.path(), Segment: s.base, Offset: offset, Pos: pos, Cause: cause}
 }
 
+// relocate follows the segment's folder, which was renamed.
+func (s *segment) relocate(folder string) {
+	s.dir = folder
+	for _, f := range []*handle{s.file, s.offsets.file, s.times.file} {
+		name := filepath.Join(folder, filepath.Base(*f.name.Load()))
+		f.name.Store(&name)
+	}
+	s.txns.path = filepath.Join(folder, filepath.Base(s.txns.path))
+}
+
 // close ends the handles; slices in use stay readable.
 func (s *segment) close() {
 	s.file.close()
@@ -233,20 +243,21 @@ func (s *segment) rebuildIndexesLocked(limit int64) error {
 type indexer struct {
 	interval       int
 	since          int
+	after          int64 // no entries up to this offset: there are some
 	maxTs, maxOff  int64
 	lastTs         int64 // of the last time entry
 	offsets, times []byte
 }
 
 func newIndexer(interval int) *indexer {
-	return &indexer{interval: interval, maxTs: -1, maxOff: -1, lastTs: -1}
+	return &indexer{interval: interval, after: -1, maxTs: -1, maxOff: -1, lastTs: -1}
 }
 
 func (ix *indexer) add(base int64, h record.Batch, pos, size int64) {
 	if ts := h.MaxTimestamp(); ts > ix.maxTs {
 		ix.maxTs, ix.maxOff = ts, h.LastOffset()
 	}
-	if ix.since > ix.interval {
+	if ix.since > ix.interval && h.LastOffset() > ix.after {
 		ix.offsets = binary.BigEndian.AppendUint32(ix.offsets, uint32(h.LastOffset()-base))
 		ix.offsets = binary.BigEndian.AppendUint32(ix.offsets, uint32(pos))
 		ix.addTime(base)

@@ -34,8 +34,12 @@ func (t *tail) put(first, last, pos int64) {
 }
 
 // reset forgets the batches and moves the end; it is a whole write.
-func (t *tail) reset(base, size, end int64) {
+func (t *tail) reset(base, size, end int64) { t.replace(base, size, end, func() {}) }
+
+// replace is reset for a log whose segments change with it.
+func (t *tail) replace(base, size, end int64, segments func()) {
 	t.begin()
+	segments()
 	t.base.Store(base)
 	t.size.Store(size)
 	t.end.Store(end)
@@ -51,15 +55,18 @@ type tailView struct {
 	pos, next, boundPos int64
 }
 
-// load reads the tail; offset and bound are looked up among the newest batches.
-func (t *tail) load(offset, bound int64) tailView {
+// published reads the tail and the segments that it belongs to, or newer ones;
+// offset and bound are looked up among the newest batches.
+func (l *Log) published(offset, bound int64) (tailView, []*segment) {
+	t := &l.tail
 	for {
 		before := t.seq.Load()
 		if before&1 == 0 {
 			v := tailView{end: t.end.Load(), base: t.base.Load(), size: t.size.Load()}
 			t.find(&v, offset, bound)
+			segs := *l.segments.Load()
 			if t.seq.Load() == before {
-				return v
+				return v, segs
 			}
 		}
 		runtime.Gosched()
