@@ -430,6 +430,27 @@ func TestFollowerDropsWhatTheNewLeaderDoesNotHave(t *testing.T) {
 	}
 }
 
+func TestFollowerForgetsAnEpochThatItLedWithoutRecords(t *testing.T) {
+	for _, ibp := range ibps {
+		t.Run(ibp.String(), func(t *testing.T) {
+			s := newScripted(t)
+			m := following(t, s, ibp)
+			s.append(1, "a", "b")
+			s.lead(m, 0)
+			s.untilCopied(m, 0)
+			r := kmsg.NewPtrLeaderAndISRRequest()
+			r.Version, r.BrokerEpoch = 7, -1
+			r.TopicStates = []kmsg.LeaderAndISRRequestTopicState{{Topic: "t", TopicID: s.id,
+				PartitionStates: []kmsg.LeaderAndISRRequestTopicPartition{state(0, 1, 2, 1, 2)}}}
+			m.ApplyLeaderAndISR(r)
+			s.change(func() { s.epoch = 3 })
+			s.append(3, "c") // the log of epoch 2 is nowhere
+			s.lead(m, 0)
+			s.untilCopied(m, 0)
+		})
+	}
+}
+
 func TestFollowerBeginsAnewWhereTheLeaderBegins(t *testing.T) {
 	s := newScripted(t)
 	m := following(t, s, config.LatestIBP)

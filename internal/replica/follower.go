@@ -99,9 +99,9 @@ func (p *Partition) cutTo(epoch int32, target int64) (at place, err error) {
 		if end := log.EndOffset(); target < end {
 			p.m.o.Logger.Info("truncating to what the leader has", "partition", p.TopicPartition.String(),
 				"end", end, "to", target, "high watermark", p.hw.Load(), "epoch", epoch)
-			if err := log.TruncateTo(target); err != nil {
-				return err
-			}
+		}
+		if err := log.TruncateTo(target); err != nil { // of epochs without records, when not of records
+			return err
 		}
 		at = placeOf(log)
 		p.follow(log, min(p.hw.Load(), at.end))

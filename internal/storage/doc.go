@@ -82,4 +82,7 @@
 //  12. The cleaner's output is synced, with its name, before the first of the
 //     segments it replaces is renamed. After a crash at any step no record has
 //     gone that compaction keeps.
+//  13. After a truncation no epoch begins at the log's end or beyond, also when
+//     no record had to go: a leader would take a follower with one for diverging,
+//     for ever.
 package storage
