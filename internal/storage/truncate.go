@@ -17,10 +17,11 @@ func (l *Log) TruncateTo(offset int64) error {
 		l.epochs.truncateFromEnd(end)
 		return nil
 	}
+	l.cutCopy(offset)
 	cleaned := l.cleaned.Load()
 	err := l.truncate(offset)
 	if err == nil && l.cleaned.Load() != cleaned {
-		err = l.dir.saveCleaned(false)
+		err = l.dir().saveCleaned(false)
 	}
 	if err != nil || l.recovery.Load() < l.tail.end.Load() {
 		return err
@@ -30,7 +31,7 @@ func (l *Log) TruncateTo(offset int64) error {
 	if err := l.checkpoint(); err != nil {
 		return err
 	}
-	return l.dir.saveRecoveryPoints(true)
+	return l.dir().saveRecoveryPoints(true)
 }
 
 func (l *Log) truncate(offset int64) error {
@@ -53,7 +54,7 @@ func (l *Log) truncate(offset int64) error {
 	}
 	err := l.truncateHeld(segs, offset)
 	if err != nil {
-		l.dir.fail(err)
+		l.dir().fail(err)
 	}
 	return err
 }
@@ -78,6 +79,7 @@ func (l *Log) truncateHeld(segs []*segment, offset int64) error {
 	l.flushed.Store(min(l.flushed.Load(), whole))
 	l.hw.Store(min(l.hw.Load(), whole))
 	l.cleaned.Store(min(l.cleaned.Load(), whole))
+	l.cutTo.Store(min(l.cutTo.Load(), whole))
 	l.changes.Add(1)
 	l.mu.Unlock()
 
@@ -132,10 +134,10 @@ func (l *Log) cutActive(s *segment, size, offset int64) error {
 	s.txns.truncate(offset)
 	// Entries of what is gone must not be found in the files after a crash.
 	swap := func(f func()) { f() } // busy keeps appends out
-	if _, err := s.offsets.flush(l.dir.syncFile, swap); err != nil {
+	if _, err := s.offsets.flush(l.dir().syncFile, swap); err != nil {
 		return err
 	}
-	if _, err := s.times.flush(l.dir.syncFile, swap); err != nil {
+	if _, err := s.times.flush(l.dir().syncFile, swap); err != nil {
 		return err
 	}
 	if _, err = l.findEnd(s); err != nil {
@@ -143,7 +145,7 @@ func (l *Log) cutActive(s *segment, size, offset int64) error {
 	}
 	// The time index covers all up to the recovery point, which may be here.
 	l.timeEntryLocked(s)
-	_, err = s.times.flush(l.dir.syncFile, swap)
+	_, err = s.times.flush(l.dir().syncFile, swap)
 	return err
 }
 
@@ -185,6 +187,7 @@ func (l *Log) TruncateFullyAndStartAt(offset int64) error {
 	if offset < 0 {
 		return fmt.Errorf("%w: start at %d", ErrOffsetOutOfRange, offset)
 	}
+	l.cutCopy(0)
 	if err := l.restart(offset); err != nil {
 		return err
 	}
@@ -192,7 +195,7 @@ func (l *Log) TruncateFullyAndStartAt(offset int64) error {
 	if err := l.checkpoint(); err != nil {
 		return err
 	}
-	return l.dir.saveRecoveryPoints(true)
+	return l.dir().saveRecoveryPoints(true)
 }
 
 func (l *Log) restart(offset int64) error {
@@ -205,7 +208,7 @@ func (l *Log) restart(offset int64) error {
 	}
 	err := l.restartAt(offset)
 	if err != nil {
-		l.dir.fail(err)
+		l.dir().fail(err)
 	}
 	return err
 }
@@ -217,11 +220,11 @@ func (l *Log) restartAt(offset int64) error {
 	for _, s := range old {
 		s.close()
 	}
-	names, err := markAll(l.dir.fs, old)
+	names, err := markAll(l.dir().fs, old)
 	if err != nil {
 		return err
 	}
-	seg, err := l.createSegment(offset, l.dir.now().UnixMilli())
+	seg, err := l.createSegment(offset, l.dir().now().UnixMilli())
 	if err != nil {
 		return err
 	}
@@ -237,13 +240,14 @@ func (l *Log) restartAt(offset int64) error {
 	l.flushed.Store(offset)
 	l.startRaised.Store(false)
 	l.cleaned.Store(-1)
+	l.cutTo.Store(0)
 	l.changes.Add(1)
 	l.mu.Unlock()
 	l.epochs.clear()
 	l.snapshotAt = -1
-	l.dir.removeLater(names, l.config.Load().FileDeleteDelayMs)
+	l.dir().removeLater(names, l.config.Load().FileDeleteDelayMs)
 	if err := l.removeSnapshots(func(int64) bool { return true }); err != nil {
 		return err
 	}
-	return l.dir.fs.SyncDir(l.folder)
+	return l.dir().fs.SyncDir(l.folder())
 }
