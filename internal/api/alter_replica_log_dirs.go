@@ -60,7 +60,10 @@ func (b *Broker) moveReplica(tp wire.TopicPartition, dir string) wire.Code {
 		if p != nil {
 			return wire.KafkaStorageError
 		}
-		return wire.ReplicaNotAvailable
+		if code := b.missing([]byte(tp.Topic), tp.Partition); code != wire.NotLeaderOrFollower {
+			return code
+		}
+		return wire.ReplicaNotAvailable // as the API has it of old
 	}
 	if p.View().Role == replica.Offline {
 		return wire.KafkaStorageError

@@ -42,7 +42,11 @@ func onBoth(t *testing.T, f func(t *testing.T, to target), properties ...string)
 // returns its name and id once it has a leader.
 func newTopic(t *testing.T, to target, config ...string) (string, [16]byte) {
 	t.Helper()
-	name := fmt.Sprintf("topic-%d", topics.Add(1))
+	return newTopicNamed(t, to, fmt.Sprintf("topic-%d", topics.Add(1)), config...)
+}
+
+func newTopicNamed(t *testing.T, to target, name string, config ...string) (string, [16]byte) {
+	t.Helper()
 	r := kmsg.NewPtrCreateTopicsRequest()
 	r.Version = 7
 	r.TimeoutMillis = 30000
