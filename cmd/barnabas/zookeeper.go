@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"barnabas/internal/keeper"
+	"barnabas/internal/pemstore"
 
 	"github.com/spf13/cobra"
 )
@@ -20,12 +20,11 @@ import (
 // zookeeperFlags are the flags of "barnabas zookeeper". Those that a zoo.cfg or
 // a system property of ZooKeeper has say its name.
 type zookeeperFlags struct {
-	listen, dir                string
-	tlsListen, tlsCert, tlsKey string
-	tlsCA                      string
-	options                    keeper.Options
-	ttl                        bool
-	logs                       logFlags
+	listen, dir                           string
+	sslListen, sslKeyStore, sslTrustStore string
+	options                               keeper.Options
+	ttl                                   bool
+	logs                                  logFlags
 }
 
 func zookeeperCommand() *cobra.Command {
@@ -54,10 +53,9 @@ ZooKeeper's: see "export" and "import".`,
 	flags.DurationVar(&f.options.ContainerInterval, "container-interval", time.Minute, "between two looks for empty containers (znode.container.checkIntervalMs)")
 	flags.IntVar(&f.options.ContainersPerMinute, "containers-per-minute", 10_000, "deletions of containers at most (znode.container.maxPerMinute)")
 	flags.DurationVar(&f.options.ContainerNeverUsed, "container-never-used", 0, "a container that never had a child goes after this; 0 is never (znode.container.maxNeverUsedIntervalMs)")
-	flags.StringVar(&f.tlsListen, "tls-listen", "", "host:port to serve TLS at (secureClientPort)")
-	flags.StringVar(&f.tlsCert, "tls-cert", "", "PEM file of the server's certificate and its chain")
-	flags.StringVar(&f.tlsKey, "tls-key", "", "PEM file of the certificate's key")
-	flags.StringVar(&f.tlsCA, "tls-client-ca", "", "PEM file of the authorities that clients' certificates must come from; empty asks for none")
+	flags.StringVar(&f.sslListen, "ssl-listen", "", "host:port to serve TLS at (secureClientPort)")
+	flags.StringVar(&f.sslKeyStore, "ssl-keystore-location", "", "PEM file of the server's private key and certificates (ssl.keyStore.location)")
+	flags.StringVar(&f.sslTrustStore, "ssl-truststore-location", "", "PEM file of the certificates that vouch for clients', which must show one; empty asks for none (ssl.trustStore.location)")
 	f.logs.add(cmd)
 	cmd.AddCommand(exportCommand(), importCommand())
 	return cmd
@@ -69,9 +67,11 @@ func (f *zookeeperFlags) run() error {
 		return err
 	}
 	slog.SetDefault(logger)
-	secure, err := f.tls()
-	if err != nil {
-		return err
+	var secure *tls.Config
+	if f.sslListen != "" {
+		if secure, err = pemstore.Server(f.sslKeyStore, f.sslTrustStore); err != nil {
+			return fmt.Errorf("--ssl-listen: %w", err)
+		}
 	}
 	f.options.Dir, f.options.NoTTLNodes, f.options.Logger = f.dir, !f.ttl, logger
 	if os.Getenv("GOGC") == "" {
@@ -87,7 +87,7 @@ func (f *zookeeperFlags) run() error {
 	for _, l := range []struct {
 		flag, addr string
 		tls        *tls.Config
-	}{{"--listen", f.listen, nil}, {"--tls-listen", f.tlsListen, secure}} {
+	}{{"--listen", f.listen, nil}, {"--ssl-listen", f.sslListen, secure}} {
 		if l.addr == "" {
 			continue
 		}
@@ -102,7 +102,7 @@ func (f *zookeeperFlags) run() error {
 		sockets = append(sockets, socket)
 	}
 	if len(sockets) == 0 {
-		return errors.Join(errors.New("--listen and --tls-listen are both empty"), server.Close())
+		return errors.Join(errors.New("--listen and --ssl-listen are both empty"), server.Close())
 	}
 	ctx, cancel := untilSignal()
 	defer cancel()
@@ -154,30 +154,6 @@ func tuneHeap() (stop func()) {
 		close(done)
 		<-ended
 	}
-}
-
-// tls returns what the secure listener is to be served with.
-func (f *zookeeperFlags) tls() (*tls.Config, error) {
-	if f.tlsListen == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(f.tlsCert, f.tlsKey)
-	if err != nil {
-		return nil, fmt.Errorf("--tls-cert, --tls-key: %w", err)
-	}
-	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-	if f.tlsCA == "" {
-		return c, nil
-	}
-	pem, err := os.ReadFile(f.tlsCA)
-	if err != nil {
-		return nil, fmt.Errorf("--tls-client-ca: %w", err)
-	}
-	c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-	if !c.ClientCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--tls-client-ca: %s has no certificate", f.tlsCA)
-	}
-	return c, nil
 }
 
 func exportCommand() *cobra.Command {

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 
 	"barnabas/internal/config"
 	"barnabas/internal/keeper"
+	"barnabas/internal/pemstore"
 )
 
 // openKeeper starts the embedded ZooKeeper when no ensemble is configured.
@@ -24,28 +26,42 @@ func (b *Broker) openKeeper(context.Context) error {
 	}
 	b.keeper = k
 	b.onClose("keeper", k.Close)
-	listen := c.String("keeper.listen")
-	if listen == "" {
-		return nil
+	if listen := c.String("keeper.listen"); listen != "" {
+		socket, err := net.Listen("tcp", listen)
+		if err != nil {
+			return fmt.Errorf("keeper.listen=%s: %w; choose another port, or none (keeper.listen=) to keep the embedded ZooKeeper inside the process", listen, err)
+		}
+		b.info.Keeper = socket.Addr().String()
+		b.serveKeeper(socket)
 	}
-	socket, err := net.Listen("tcp", listen)
-	if err != nil {
-		return fmt.Errorf("keeper.listen=%s: %w; choose another port, or none (keeper.listen=) to keep the embedded ZooKeeper inside the process", listen, err)
+	if listen := c.String("keeper.ssl.listen"); listen != "" {
+		secure, err := pemstore.Server(c.String("keeper.ssl.keystore.location"), c.String("keeper.ssl.truststore.location"))
+		if err != nil {
+			return fmt.Errorf("keeper.ssl.keystore.location, keeper.ssl.truststore.location: %w", err)
+		}
+		socket, err := tls.Listen("tcp", listen, secure)
+		if err != nil {
+			return fmt.Errorf("keeper.ssl.listen=%s: %w", listen, err)
+		}
+		b.serveKeeper(socket)
 	}
-	b.info.Keeper = socket.Addr().String()
+	return nil
+}
+
+// serveKeeper serves the embedded ZooKeeper at a socket until the broker stops.
+func (b *Broker) serveKeeper(socket net.Listener) {
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		if err := k.Serve(socket); err != nil && b.ctx.Err() == nil {
+		if err := b.keeper.Serve(socket); err != nil && b.ctx.Err() == nil {
 			b.fail(fmt.Errorf("embedded ZooKeeper: %w", err))
 		}
 	}()
-	b.onClose("keeper's listener", func() error {
+	b.onClose("keeper's listener at "+socket.Addr().String(), func() error {
 		err := closeOnce(socket)()
 		<-served
 		return err
 	})
-	return nil
 }
 
 func absolute(path string) string {

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -27,7 +28,11 @@ func (b *Broker) connect(ctx context.Context) error {
 	if err := b.closeLastSession(ctx, c); err != nil {
 		return err
 	}
-	zk, err := zookeeper.New(b.zkOptions(c))
+	o, err := b.zkOptions(c)
+	if err != nil {
+		return err
+	}
+	zk, err := zookeeper.New(o)
 	if err != nil {
 		return err
 	}
@@ -48,7 +53,7 @@ func (b *Broker) connect(ctx context.Context) error {
 	return nil
 }
 
-func (b *Broker) zkOptions(c *config.Broker) zookeeper.Options {
+func (b *Broker) zkOptions(c *config.Broker) (zookeeper.Options, error) {
 	o := zookeeper.Options{SessionTimeout: sessionTimeout(c), Logger: b.log.With("part", "zookeeper")}
 	if b.keeper != nil {
 		// The name is for the log; Dial ignores it.
@@ -56,10 +61,15 @@ func (b *Broker) zkOptions(c *config.Broker) zookeeper.Options {
 			o.Connect = "embedded:0" // it listens nowhere
 		}
 		o.Dial = func(ctx context.Context, _ string) (net.Conn, error) { return b.keeper.Dial(ctx) }
-	} else {
-		o.Connect = c.String("zookeeper.connect")
+		return o, nil
 	}
-	return o
+	o.Connect = c.String("zookeeper.connect")
+	secure, err := zkTLS(c)
+	if secure != nil {
+		dialer := tls.Dialer{Config: secure}
+		o.Dial = func(ctx context.Context, addr string) (net.Conn, error) { return dialer.DialContext(ctx, "tcp", addr) }
+	}
+	return o, err
 }
 
 // closeLastSession takes over the session of the last run, if it is still
@@ -70,7 +80,10 @@ func (b *Broker) closeLastSession(ctx context.Context, c *config.Broker) error {
 	if !ok || last.Connect != c.String("zookeeper.connect") {
 		return nil
 	}
-	o := b.zkOptions(c)
+	o, err := b.zkOptions(c)
+	if err != nil {
+		return err
+	}
 	o.SessionID, o.Password = last.ID, last.Password
 	zk, err := zookeeper.New(o)
 	if err != nil {
