@@ -263,6 +263,15 @@ func TestStartRefusesWithAClearError(t *testing.T) {
 	t.Run("wildcard as advertised address", func(t *testing.T) {
 		endsWith(t, start(t, t.TempDir(), "listeners=PLAINTEXT://127.0.0.1:0", "advertised.listeners=PLAINTEXT://0.0.0.0:9092"), "advertised.listeners", "0.0.0.0")
 	})
+	t.Run("SASL without mechanisms and users", func(t *testing.T) {
+		sasl := []string{"listeners=SASL_PLAINTEXT://127.0.0.1:0", "security.inter.broker.protocol=SASL_PLAINTEXT"}
+		endsWith(t, start(t, t.TempDir(), sasl...), "sasl.enabled.mechanisms", "GSSAPI", "SCRAM-SHA-256")
+		sasl = append(sasl, "sasl.enabled.mechanisms=PLAIN", "sasl.mechanism.inter.broker.protocol=PLAIN")
+		endsWith(t, start(t, t.TempDir(), sasl...), "listener.name.sasl_plaintext.plain.sasl.jaas.config is not set", "PlainLoginModule")
+	})
+	t.Run("TLS", func(t *testing.T) {
+		endsWith(t, start(t, t.TempDir(), "listeners=SSL://127.0.0.1:0", "security.inter.broker.protocol=SSL"), "SSL is not supported yet", "SASL_PLAINTEXT")
+	})
 	t.Run("bad value, with file and line", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "server.properties")
 		if err := os.WriteFile(file, []byte("broker.id=1\n# a comment\nnum.partitions=many\n"), 0o644); err != nil {

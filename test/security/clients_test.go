@@ -116,8 +116,10 @@ func consoleProducer(t *testing.T, addr, topic, file string) *exec.Cmd {
 func TestClientsAuthenticate(t *testing.T) {
 	broker := saslOnly(t)
 	addr := broker.Addr
-	setScram(t, addr, "alice", "of alice", kadm.ScramSha256)
-	real.Run(t, time.Minute, real.Java(t, "3.9.1", "kafka.admin.ConfigCommand", "--bootstrap-server", addr, "--command-config", java(t, "PLAIN", "admin", "of admin"),
+	admin := java(t, "PLAIN", "admin", "of admin")
+	real.Run(t, time.Minute, exec.Command(real.Binary(t), "configs", "--bootstrap-server", addr, "--command-config", admin,
+		"--alter", "--add-config", "SCRAM-SHA-256=[password=of alice]", "--entity-type", "users", "--entity-name", "alice"))
+	real.Run(t, time.Minute, real.Java(t, "3.9.1", "kafka.admin.ConfigCommand", "--bootstrap-server", addr, "--command-config", admin,
 		"--alter", "--add-config", "SCRAM-SHA-512=[iterations=8192,password=of alice]", "--entity-type", "users", "--entity-name", "alice"))
 	for _, name := range mechanisms {
 		t.Run("kcat "+name, func(t *testing.T) {
