@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -21,6 +22,27 @@ func three(t *testing.T, properties ...string) (brokers []*real.BarnabasBroker, 
 	return brokers, seeds, zk
 }
 
+// rounds is how often a fault is made.
+func rounds() int {
+	if load.Soak() {
+		return 20
+	}
+	return 2
+}
+
+// untilController returns the id of the active controller, once there is one.
+func untilController(t *testing.T, a *load.Admin) (id int) {
+	t.Helper()
+	real.Until(t, time.Minute, "a controller", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		m, err := a.BrokerMetadata(ctx)
+		id = int(m.Controller)
+		return err == nil && id > 0
+	})
+	return id
+}
+
 var atLeastTwo = map[string]*string{"min.insync.replicas": load.Text("2")}
 
 func TestNothingAcknowledgedIsLostWhenLeadersAreKilled(t *testing.T) {
@@ -37,7 +59,8 @@ func TestNothingAcknowledgedIsLostWhenLeadersAreKilled(t *testing.T) {
 			load.UntilInSync(t, a, "t", partitions, 3)
 			l := load.Start(t, "t", partitions, seeds)
 			l.More(1000)
-			for _, victim := range []int{0, 1, 2} {
+			for round := range max(3, rounds()) {
+				victim := round % 3
 				l.LongestGap()
 				brokers[victim].Kill()
 				l.More(2000)

@@ -7,35 +7,12 @@ import (
 	"time"
 
 	"barnabas/test/load"
-	"barnabas/test/real"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// rounds is how often each fault is made.
-func rounds() int {
-	if load.Soak() {
-		return 20
-	}
-	return 2
-}
-
 // mannerOf changes with the rounds, but not in step with who is cut off.
 func mannerOf(round int) manner { return manner((round + round/2) % 2) }
-
-// controller returns the id of the active controller.
-func (c *scattered) controller() int {
-	c.t.Helper()
-	var id int
-	real.Until(c.t, time.Minute, "a controller", func() bool {
-		ctx, cancel := context.WithTimeout(c.t.Context(), 5*time.Second)
-		defer cancel()
-		m, err := c.admin.BrokerMetadata(ctx)
-		id = int(m.Controller)
-		return err == nil && id > 0
-	})
-	return id
-}
 
 // others are the brokers but one.
 func others(id int) []int {
@@ -87,7 +64,7 @@ func TestCutsBetweenBrokersLoseNothing(t *testing.T) {
 	c := scatter(t)
 	for round := range rounds() {
 		how := mannerOf(round)
-		controller := c.controller()
+		controller := untilController(t, c.admin)
 		a, b := others(controller)[round/2%2], others(controller)[1-round/2%2]
 		if round%2 == 1 {
 			b = controller // a can't shrink its ISRs: its partitions wait
@@ -115,7 +92,7 @@ func TestCutsFromZooKeeperLoseNothing(t *testing.T) {
 	c := scatter(t)
 	for round := range rounds() {
 		how := mannerOf(round)
-		id := c.controller()
+		id := untilController(t, c.admin)
 		if round%2 == 1 {
 			id = others(id)[round/2%2]
 		}
@@ -136,7 +113,7 @@ func TestLonelyLeadersLoseNothing(t *testing.T) {
 	c := scatter(t)
 	for round := range rounds() {
 		how := mannerOf(round)
-		id := c.controller()
+		id := untilController(t, c.admin)
 		if round%2 == 1 {
 			id = others(id)[round/2%2]
 		}
@@ -161,7 +138,7 @@ func TestLonelyLeadersLoseNothing(t *testing.T) {
 func TestUnpluggedBrokersLoseNothing(t *testing.T) {
 	c := scatter(t)
 	for round := range rounds() {
-		id := c.controller()
+		id := untilController(t, c.admin)
 		if round%2 == 1 {
 			id = others(id)[round/2%2]
 		}

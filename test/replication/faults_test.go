@@ -11,6 +11,8 @@ import (
 
 	"barnabas/test/load"
 	"barnabas/test/real"
+
+	"github.com/twmb/franz-go/pkg/kadm"
 )
 
 func TestBrokersThatSleptPastTheirSessionAreRefused(t *testing.T) {
@@ -23,8 +25,12 @@ func TestBrokersThatSleptPastTheirSessionAreRefused(t *testing.T) {
 			load.UntilInSync(t, a, "t", partitions, 3)
 			l := load.Start(t, "t", partitions, seeds)
 			l.More(1000)
-			for _, asleep := range []int{0, 1} { // the controller, then a follower and leader
+			for round := range rounds() {
 				l.LongestGap()
+				asleep := untilController(t, a) - 1
+				if round%2 == 1 { // a follower and leader that is not the controller
+					asleep = (asleep + 1) % 3
+				}
 				brokers[asleep].Signal(syscall.SIGSTOP)
 				l.More(2000) // a new leader has come
 				t.Logf("broker %d stopped: longest gap %v", asleep+1, l.LongestGap().Round(time.Millisecond))
@@ -125,14 +131,24 @@ func TestControllerAndLeaderKilledTogether(t *testing.T) {
 	load.UntilInSync(t, a, "t", 1, 3)
 	l := load.Start(t, "t", 1, seeds)
 	l.More(1000)
-	brokers[0].Kill() // the controller, since it started first
-	brokers[1].Kill() // the leader
-	l.More(1000)
-	t.Logf("longest gap %v", l.LongestGap().Round(time.Millisecond))
-	brokers[0].Restart(t)
-	brokers[1].Restart(t)
-	load.UntilInSync(t, a, "t", 1, 3)
-	l.More(500)
+	for round := range rounds() {
+		l.LongestGap()
+		controller := untilController(t, a)
+		leader := int(load.Describe(t, a, "t")[0].Leader)
+		brokers[controller-1].Kill()
+		brokers[leader-1].Kill()
+		l.More(1000)
+		t.Logf("round %d: controller %d and leader %d killed: longest gap %v", round+1, controller, leader, l.LongestGap().Round(time.Millisecond))
+		brokers[controller-1].Restart(t)
+		brokers[leader-1].Restart(t)
+		load.UntilInSync(t, a, "t", 1, 3)
+		// Broker 2 leads again, and is not the controller: it died.
+		if _, err := a.ElectLeaders(t.Context(), kadm.ElectPreferredReplica, nil); err != nil {
+			t.Fatal(err)
+		}
+		untilLeader(t, a, "t", 2)
+		l.More(500)
+	}
 	l.Finish()
 	untilEqual(t, brokers, "t", 1)
 }
@@ -140,27 +156,30 @@ func TestControllerAndLeaderKilledTogether(t *testing.T) {
 func TestUncleanElectionIsDoneOnlyWhereItIsAllowed(t *testing.T) {
 	brokers, seeds, _ := three(t, "replica.lag.time.max.ms=2000", "replica.fetch.wait.max.ms=500")
 	a := load.NewAdmin(t, seeds)
-	for topic, unclean := range map[string]string{"careful": "false", "available": "true"} {
-		load.CreateTopic(t, a, topic, 1, []int32{2, 3}, map[string]*string{"min.insync.replicas": load.Text("1"), "unclean.leader.election.enable": load.Text(unclean)})
-		load.UntilInSync(t, a, topic, 1, 2)
+	for round := range rounds() {
+		safe, available := fmt.Sprint("safe-", round), fmt.Sprint("available-", round)
+		for topic, unclean := range map[string]string{safe: "false", available: "true"} {
+			load.CreateTopic(t, a, topic, 1, []int32{2, 3}, map[string]*string{"min.insync.replicas": load.Text("1"), "unclean.leader.election.enable": load.Text(unclean)})
+			load.UntilInSync(t, a, topic, 1, 2)
+		}
+		brokers[2].Kill()
+		for _, topic := range []string{safe, available} {
+			load.UntilInSync(t, a, topic, 1, 1)
+		}
+		l := load.Start(t, safe, 1, seeds)
+		l.More(100)
+		l.Finish()
+		brokers[1].Kill()
+		brokers[2].Restart(t)
+		untilLeader(t, a, available, 3)
+		untilLeader(t, a, safe, -1)
+		brokers[1].Restart(t)
+		load.UntilInSync(t, a, available, 1, 2)
+		load.UntilInSync(t, a, safe, 1, 2)
+		l.Finish() // all of it is still there
+		untilEqual(t, brokers[1:], available, 1)
+		untilEqual(t, brokers[1:], safe, 1)
 	}
-	brokers[2].Kill()
-	for _, topic := range []string{"careful", "available"} {
-		load.UntilInSync(t, a, topic, 1, 1)
-	}
-	careful := load.Start(t, "careful", 1, seeds)
-	careful.More(100)
-	careful.Finish()
-	brokers[1].Kill()
-	brokers[2].Restart(t)
-	untilLeader(t, a, "available", 3)
-	untilLeader(t, a, "careful", -1)
-	brokers[1].Restart(t)
-	load.UntilInSync(t, a, "available", 1, 2)
-	load.UntilInSync(t, a, "careful", 1, 2)
-	careful.Finish() // all of it is still there
-	untilEqual(t, brokers[1:], "available", 1)
-	untilEqual(t, brokers[1:], "careful", 1)
 }
 
 func untilLeader(t *testing.T, a *load.Admin, topic string, leader int32) {
