@@ -110,7 +110,7 @@ func newCore(img image, seed []byte, o Options, now time.Time) (*core, error) {
 		tick: o.TickTime, minTimeout: o.MinSessionTimeout, maxTimeout: o.MaxSessionTimeout,
 		super: o.SuperDigest, extended: !o.NoTTLNodes, hardQuotas: o.EnforceQuota, containers: o.containers(),
 		secret: img.secret, tree: img.tree, overlay: map[string]pendingNode{}, self: &session{},
-		sessions: map[int64]*session{}, expiry: newExpiryQueue(o.TickTime), clients: map[*client]struct{}{},
+		sessions: map[int64]*session{}, expiry: newExpiryQueue(min(o.TickTime, expiryStep)), clients: map[*client]struct{}{},
 	}
 	for kind := range watchKinds {
 		c.watches[kind].byPath = map[string]map[*client]watchMode{}

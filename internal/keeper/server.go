@@ -21,7 +21,7 @@ var ErrClosed = errors.New("keeper: closed")
 // Options of a Server. The zero value of each field but Dir has a default.
 type Options struct {
 	Dir                  string        // of the store; "": nothing is kept (for tests)
-	TickTime             time.Duration // 2 s; sessions expire on ticks
+	TickTime             time.Duration // 2 s
 	MinSessionTimeout    time.Duration // 2 ticks
 	MaxSessionTimeout    time.Duration // 20 ticks
 	MaxClientConnections int           // of one address; 0: no limit
@@ -412,7 +412,7 @@ func (s *Server) containerLoop() {
 	}
 }
 
-// expireLoop ends sessions tick by tick.
+// expireLoop ends sessions whose time is up.
 func (s *Server) expireLoop() {
 	for {
 		s.mu.Lock()

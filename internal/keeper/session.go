@@ -28,8 +28,12 @@ func firstSession(now time.Time) int64 {
 	return int64(uint64(now.UnixMilli())<<24>>8) | 1<<56
 }
 
-// expiryQueue sorts sessions into buckets of one tick, as ZooKeeper does, so
-// that a touch that stays in its bucket costs nothing (ExpiryQueue).
+// expiryStep is how much later than its timeout a session may expire: ZooKeeper
+// takes a tick, which is what a failover then takes longer.
+const expiryStep = 100 * time.Millisecond
+
+// expiryQueue sorts sessions into buckets of time, as ZooKeeper does, so that a
+// touch that stays in its bucket costs nothing (ExpiryQueue).
 type expiryQueue struct {
 	tick    time.Duration
 	base    time.Time // buckets count ticks from here
