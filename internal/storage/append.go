@@ -318,6 +318,9 @@ func (l *Log) openActiveLocked(seg *segment) (*FileRef, error) {
 		l.namesNew.Store(true)
 	}
 	ref, err := seg.file.acquireFlag(flag)
+	if err == nil && flag&os.O_CREATE != 0 {
+		l.reserve(seg, ref)
+	}
 	l.mu.Lock()
 	l.mu.busy = false
 	l.mu.idle.Broadcast()
@@ -448,9 +451,32 @@ func (l *Log) createSegment(base, now int64) (*segment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("new segment: %w", err)
 	}
+	l.reserve(seg, ref)
 	ref.release()
 	l.namesNew.Store(true)
 	return seg, nil
+}
+
+// reserve gives a new segment its room on the disk at once (preallocate). Apache
+// Kafka makes the file as long; here a crash leaves no zeros that a start would
+// have to read. Without room, records find out.
+func (l *Log) reserve(seg *segment, ref *FileRef) {
+	if c := l.config.Load(); c.Preallocate && ref.file.Reserve(int64(c.SegmentBytes)) == nil {
+		seg.reserved.Store(true)
+	}
+}
+
+// unreserve gives back the room that a segment has not used.
+func (s *segment) unreserve() error {
+	if !s.reserved.Swap(false) {
+		return nil
+	}
+	ref, err := s.file.acquire()
+	if err != nil {
+		return err
+	}
+	defer ref.release()
+	return ref.file.Truncate(s.size.Load())
 }
 
 // emptySegment makes a segment whose file comes with its first record: most

@@ -123,6 +123,14 @@ func (l *Log) checkpointHeld(last bool) error {
 	l.unsynced.Store(0)
 	l.unsyncedAt.Store(0)
 	l.mu.Unlock()
+	for _, s := range segs {
+		if last || !s.active.Load() {
+			if err := s.unreserve(); err != nil {
+				l.dir().fail(err)
+				return err
+			}
+		}
+	}
 	if _, err := l.syncHeld(func() error { return l.writeRest(segs, snapshots) }); err != nil {
 		return err
 	}

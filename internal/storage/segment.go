@@ -33,7 +33,9 @@ type segment struct {
 	sinceIndex     int   // bytes since the last index entry
 	lastTimeEntry  int64 // timestamp of the last time index entry, -1
 
-	active  atomic.Bool // appends go here; its indexes are not rebuilt by readers
+	active   atomic.Bool // appends go here; its indexes are not rebuilt by readers
+	reserved atomic.Bool // room on the disk beyond its end (preallocate)
+
 	dirty   atomic.Bool // the .log file has bytes that were not synced
 	rebuilt atomic.Bool // the index was rebuilt once; not again for long scans
 }

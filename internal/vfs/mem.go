@@ -522,12 +522,7 @@ func (f *memFile) Sync() error {
 	return nil
 }
 
-func (f *memFile) Allocate(size int64) error {
-	f.m.mu.Lock()
-	defer f.m.mu.Unlock()
-	f.n.growLocked(size)
-	return nil
-}
+func (f *memFile) Reserve(int64) error { return nil }
 
 func (f *memFile) Fd() (uintptr, bool) { return 0, false }
 func (f *memFile) Name() string        { return f.name }

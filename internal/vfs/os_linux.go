@@ -93,17 +93,10 @@ func (f *osFile) Sync() error {
 	return nil
 }
 
-func (f *osFile) Allocate(size int64) error {
-	err := retry(func() error { return unix.Fallocate(f.fd, 0, 0, size) })
-	if errors.Is(err, unix.EOPNOTSUPP) {
-		now, serr := f.Size()
-		if serr != nil || now >= size {
-			return serr
-		}
-		return f.Truncate(size)
-	}
-	if err != nil {
-		return f.fail("allocate", err)
+func (f *osFile) Reserve(size int64) error {
+	err := retry(func() error { return unix.Fallocate(f.fd, unix.FALLOC_FL_KEEP_SIZE, 0, size) })
+	if err != nil && !errors.Is(err, unix.EOPNOTSUPP) {
+		return f.fail("reserve", err)
 	}
 	return nil
 }

@@ -30,13 +30,7 @@ func (f osFile) Size() (int64, error) {
 	return st.Size(), nil
 }
 
-func (f osFile) Allocate(size int64) error {
-	now, err := f.Size()
-	if err != nil || now >= size {
-		return err
-	}
-	return f.Truncate(size)
-}
+func (f osFile) Reserve(int64) error { return nil }
 
 func (f osFile) Fd() (uintptr, bool) { return f.File.Fd(), true }
 
