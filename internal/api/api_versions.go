@@ -22,7 +22,7 @@ var _ = register(API{
 // gets an answer in version 0 that names the versions of ApiVersions alone, so
 // that the client can ask again (KIP-511): the server must let such requests
 // through to here, with their header read as if they were of the newest version.
-func handleAPIVersions(_ *Broker, q *Request) {
+func handleAPIVersions(b *Broker, q *Request) {
 	if q.Version > Lookup(q.Key).Max {
 		r := kmsg.ApiVersionsResponse{ErrorCode: int16(wire.UnsupportedVersion)}
 		own := Lookup(q.Key)
@@ -54,7 +54,11 @@ func handleAPIVersions(_ *Broker, q *Request) {
 		q.Conn.SASL.VersionsAsked()
 	}
 	for _, a := range All() {
-		r.ApiKeys = append(r.ApiKeys, kmsg.ApiVersionsResponseApiKey{ApiKey: a.Key, MinVersion: a.Min, MaxVersion: a.Max})
+		newest := a.Max
+		if a.Key == int16(kmsg.ConsumerGroupHeartbeat) && !b.Config.Load().Consumers() {
+			newest = 0 // what Kafka 3.9.1 lists; it refuses all the same
+		}
+		r.ApiKeys = append(r.ApiKeys, kmsg.ApiVersionsResponseApiKey{ApiKey: a.Key, MinVersion: a.Min, MaxVersion: newest})
 	}
 	r.FinalizedFeaturesEpoch = 0 // /feature is never changed once it is made
 	if q.Conn.SoftwareName == wire.KinName {

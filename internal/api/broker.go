@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"barnabas/internal/config"
@@ -96,6 +97,9 @@ type Broker struct {
 	Now      func() time.Time
 
 	producerIDs producerIDs
+	// strangersSince is when another broker was first seen to be something else
+	// than Barnabas (ms), 0: none is.
+	strangersSince atomic.Int64
 
 	work struct {
 		sync.Mutex // guards what follows

@@ -44,7 +44,7 @@ func handleOffsetCommit(b *Broker, q *Request) {
 		b.commitToZooKeeper(q, in)
 		return
 	}
-	c := &groups.Commit{Group: in.Group, Member: in.MemberID, Instance: in.InstanceID, Generation: in.Generation}
+	c := &groups.Commit{Group: in.Group, Member: in.MemberID, Instance: in.InstanceID, Generation: in.Generation, Version: q.Version}
 	now := q.Received.UnixMilli()
 	valid := false
 	for i := range in.Topics {

@@ -44,7 +44,7 @@ func handleOffsetFetch(b *Broker, q *Request) {
 	}
 	asked := in.Groups
 	if q.Version < 8 {
-		asked = []kmsg.OffsetFetchRequestGroup{{Group: in.Group}}
+		asked = []kmsg.OffsetFetchRequestGroup{{Group: in.Group, MemberEpoch: -1}}
 		if in.Topics != nil { // nil is all
 			asked[0].Topics = make([]kmsg.OffsetFetchRequestGroupTopic, 0, len(in.Topics))
 		}
@@ -65,7 +65,7 @@ func handleOffsetFetch(b *Broker, q *Request) {
 				answers[i] = &kmsg.OffsetFetchResponseGroup{Group: g.Group, ErrorCode: int16(code)}
 			})
 		b.atGroup(g.Group, c, func(m *groups.Machine, _ time.Time, out *coordinator.Effects) {
-			m.Fetch(g.Group, g.Topics, in.RequireStable, c, out)
+			m.Fetch(g, in.RequireStable, c, out)
 		})
 	}
 }

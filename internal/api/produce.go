@@ -48,7 +48,7 @@ type producing struct {
 	endpoints leaderEndpoints
 
 	transactionalID []byte // nil: none
-	transaction     verifying
+	transaction     *verifying // nil without one
 }
 
 // handleProduce appends each partition's records and answers: at once for
@@ -56,7 +56,7 @@ type producing struct {
 // acks=0, where an error closes the connection (KafkaApis.handleProduceRequest).
 func handleProduce(b *Broker, q *Request) {
 	p := producing{b: b, q: q, flexible: q.Flexible, start: len(q.W.B), now: q.Received.UnixMilli()}
-	if !p.wellFormed() { // before anything is appended
+	if !walkProduce(q, func([]byte, int32, []byte) {}) { // before anything is appended
 		q.malformed()
 		return
 	}
@@ -66,7 +66,7 @@ func handleProduce(b *Broker, q *Request) {
 	}
 	p.acks, p.timeout = r.Int16(), r.Int32()
 	if p.transactionalID != nil {
-		p.verify()
+		p.transaction = b.verifyProduce(q, string(p.transactionalID))
 	}
 	topics := r.Array(p.flexible, 1)
 	q.W.Length(p.flexible, topics)
@@ -103,30 +103,25 @@ func (e errProduceWithoutAnswer) Error() string {
 
 func (e errProduceWithoutAnswer) Unwrap() error { return e.code }
 
-// wellFormed walks the whole body without looking at the records.
-func (p *producing) wellFormed() bool {
-	return p.walk(func([]byte, int32, []byte) {})
-}
-
-// walk calls f for each partition of the body. It returns false if the body is
-// not what the version says.
-func (p *producing) walk(f func(topic []byte, index int32, records []byte)) bool {
-	r := wire.NewReader(p.q.Body)
-	if p.q.Version >= 3 {
-		r.NullableString(p.flexible)
+// walkProduce calls f for each partition of a body. It returns false if the body
+// is not what the version says.
+func walkProduce(q *Request, f func(topic []byte, index int32, records []byte)) bool {
+	r := wire.NewReader(q.Body)
+	if q.Version >= 3 {
+		r.NullableString(q.Flexible)
 	}
 	r.Int16()
 	r.Int32()
-	for topics := r.Array(p.flexible, 3); topics > 0 && r.Err() == nil; topics-- {
-		topic := r.String(p.flexible)
-		for parts := r.Array(p.flexible, 5); parts > 0 && r.Err() == nil; parts-- {
-			index, records := r.Int32(), r.NullableBytes(p.flexible)
-			r.Tags(p.flexible)
+	for topics := r.Array(q.Flexible, 3); topics > 0 && r.Err() == nil; topics-- {
+		topic := r.String(q.Flexible)
+		for parts := r.Array(q.Flexible, 5); parts > 0 && r.Err() == nil; parts-- {
+			index, records := r.Int32(), r.NullableBytes(q.Flexible)
+			r.Tags(q.Flexible)
 			f(topic, index, records)
 		}
-		r.Tags(p.flexible)
+		r.Tags(q.Flexible)
 	}
-	r.Tags(p.flexible)
+	r.Tags(q.Flexible)
 	return r.Err() == nil
 }
 
@@ -216,7 +211,7 @@ func (p *producing) append(d *produced, name []byte, t *replica.Topic, index int
 	}
 	request := storage.AppendRequest{Records: checked.Set, LogAppendTime: checked.LogAppendTime}
 	if checked.Transactional {
-		v, _ := p.transaction.of(name, index)
+		v := p.transaction.of(name, index)
 		if d.code = v.code; d.code != wire.None {
 			return
 		}

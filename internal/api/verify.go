@@ -176,37 +176,37 @@ func toldToProducer(code wire.Code, abortable bool) wire.Code {
 	return code
 }
 
-// verifying is a Produce request's transaction and what is known of it.
-type verifying struct {
-	verdicts []verdict
-	few      [4]verdict
-}
+// verifying is what is known of the partitions of a Produce request's transaction.
+type verifying []verdict
 
-// of returns the verdict on a partition; there is one if it was named to verify.
-func (v *verifying) of(topic []byte, index int32) (verdict, bool) {
-	for i := range v.verdicts {
-		if at := &v.verdicts[i]; at.Partition == index && at.Topic == string(topic) {
-			return *at, true
+// of returns the verdict on a partition, a zero one if none was asked for.
+func (v *verifying) of(topic []byte, index int32) verdict {
+	if v == nil {
+		return verdict{}
+	}
+	for i := range *v {
+		if at := &(*v)[i]; at.Partition == index && at.Topic == string(topic) {
+			return *at
 		}
 	}
-	return verdict{}, false
+	return verdict{}
 }
 
-// verify judges all partitions of a transactional request at once.
-func (p *producing) verify() {
+// verifyProduce judges all partitions of a transactional request at once.
+func (b *Broker) verifyProduce(q *Request, id string) *verifying {
 	var producer coordinator.Producer
-	v := &p.transaction
-	v.verdicts = v.few[:0]
-	p.walk(func(topic []byte, index int32, records []byte) {
-		b := record.Batch(records)
-		if len(records) < record.BatchHeaderSize || b.Magic() < 2 || !b.Transactional() || !b.HasProducerID() {
+	var v verifying
+	walkProduce(q, func(topic []byte, index int32, records []byte) {
+		r := record.Batch(records)
+		if len(records) < record.BatchHeaderSize || r.Magic() < 2 || !r.Transactional() || !r.HasProducerID() {
 			return
 		}
-		producer = coordinator.Producer{ID: b.ProducerID(), Epoch: b.ProducerEpoch()}
-		v.verdicts = append(v.verdicts, verdict{TopicPartition: wire.TopicPartition{Topic: string(topic), Partition: index}})
+		producer = coordinator.Producer{ID: r.ProducerID(), Epoch: r.ProducerEpoch()}
+		v = append(v, verdict{TopicPartition: wire.TopicPartition{Topic: string(topic), Partition: index}})
 	})
-	p.b.verify(string(p.transactionalID), producer, v.verdicts)
-	for i := range v.verdicts {
-		v.verdicts[i].code = toldToProducer(v.verdicts[i].code, p.q.Version >= 11)
+	b.verify(id, producer, v)
+	for i := range v {
+		v[i].code = toldToProducer(v[i].code, q.Version >= 11)
 	}
+	return &v
 }

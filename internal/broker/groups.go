@@ -3,6 +3,7 @@ package broker
 import (
 	"crypto/rand"
 	"fmt"
+	"strings"
 	"time"
 
 	"barnabas/internal/api"
@@ -27,7 +28,26 @@ func (b *Broker) newGroups(c *config.Broker) *api.Groups {
 		CheckInterval: c.Duration("offsets.retention.check.interval.ms"),
 		MaxRecord:     c.Int("message.max.bytes"),
 		NewID:         randomUUID,
+
+		ConsumerSession:   c.Duration("group.consumer.session.timeout.ms"),
+		ConsumerHeartbeat: c.Duration("group.consumer.heartbeat.interval.ms"),
+		ConsumerMaxSize:   c.Int("group.consumer.max.size"),
+		Topic: func(name string) (wire.UUID, int32) {
+			if t := b.metadata.Topic(name); t != nil {
+				return t.ID, int32(len(t.Partitions))
+			}
+			return wire.UUID{}, 0
+		},
+		TopicName: func(id wire.UUID) (string, bool) {
+			if t := b.metadata.TopicByID(id); t != nil {
+				return t.Name, true
+			}
+			return "", false
+		},
 	}
+	policy := strings.ToLower(c.String("group.consumer.migration.policy"))
+	conf.Upgrade = policy == "upgrade" || policy == "bidirectional"
+	conf.Downgrade = policy == "downgrade" || policy == "bidirectional"
 	return coordinator.New(coordinator.Options[*group.Machine]{
 		Topic:         api.OffsetsTopic,
 		New:           func(int32, int32) *group.Machine { return group.New(conf) },

@@ -273,8 +273,13 @@ func (b *Broker) ConnectionOverrides() map[string]int {
 	return counts
 }
 
-// checkGroups checks what offset commits wait for, and the three-part settings of the group protocols that
-// ZooKeeper mode never starts, as Kafka does even then.
+// Consumers tells whether the group protocol of KIP-848 is on offer.
+func (b *Broker) Consumers() bool {
+	return slices.Contains(b.List("group.coordinator.rebalance.protocols"), "consumer")
+}
+
+// checkGroups checks what offset commits wait for, and the three-part settings of the group protocols, whether
+// they are on offer or not, as Kafka does.
 func (b *Broker) checkGroups(p *problems) {
 	acks := b.Int("offsets.commit.required.acks")
 	p.conflict(acks >= -1 && acks <= b.Int("offsets.topic.replication.factor"), "offsets.commit.required.acks",

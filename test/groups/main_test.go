@@ -105,43 +105,61 @@ func describe(t *testing.T, addr, group string) kmsg.DescribeGroupsResponseGroup
 	return raw.Do[*kmsg.DescribeGroupsResponse](raw.Dial(t, addr), r).Groups[0]
 }
 
+// shared is how the members of a group share a topic.
+type shared struct {
+	state   string
+	members int
+	owners  map[int32][]string
+}
+
+// share asks how a group of either protocol shares a topic.
+func share(t *testing.T, addr, group, topic string) (s shared) {
+	t.Helper()
+	s.owners = map[int32][]string{}
+	own := func(member, of string, partitions []int32) {
+		for _, p := range partitions {
+			if of == topic {
+				s.owners[p] = append(s.owners[p], member)
+			}
+		}
+	}
+	g := describe(t, addr, group)
+	if g.State != "Dead" {
+		s.state, s.members = g.State, len(g.Members)
+		for _, m := range g.Members {
+			var a kmsg.ConsumerMemberAssignment
+			if a.ReadFrom(m.MemberAssignment) == nil {
+				for _, at := range a.Topics {
+					own(m.MemberID, at.Topic, at.Partitions)
+				}
+			}
+		}
+		return s
+	}
+	r := kmsg.NewPtrConsumerGroupDescribeRequest()
+	r.Groups = []string{group}
+	c := raw.Do[*kmsg.ConsumerGroupDescribeResponse](raw.Dial(t, addr), r).Groups[0]
+	s.state, s.members = c.State, len(c.Members)
+	for _, m := range c.Members {
+		for _, at := range m.Assignment.TopicPartitions {
+			own(m.MemberID, at.Topic, at.Partitions)
+		}
+	}
+	return s
+}
+
 // settled waits until a group is stable with so many members, and checks that
 // each partition of the topic has one owner.
 func settled(t *testing.T, addr, group, topic string, members int, partitions int32) {
 	t.Helper()
-	var g kmsg.DescribeGroupsResponseGroup
+	var s shared
 	real.Until(t, 90*time.Second, fmt.Sprintf("%s to be stable with %d members", group, members), func() bool {
-		g = describe(t, addr, group)
-		return g.State == "Stable" && len(g.Members) == members && owned(g, topic) == int(partitions)
+		s = share(t, addr, group, topic)
+		return s.state == "Stable" && s.members == members && len(s.owners) == int(partitions)
 	})
-	owners := map[int32]string{}
-	for _, m := range g.Members {
-		var a kmsg.ConsumerMemberAssignment
-		if err := a.ReadFrom(m.MemberAssignment); err != nil {
-			t.Fatalf("assignment of %s: %v", m.MemberID, err)
-		}
-		for _, at := range a.Topics {
-			for _, p := range at.Partitions {
-				if other, ok := owners[p]; ok {
-					t.Errorf("%s-%d belongs to %s and to %s", topic, p, other, m.MemberID)
-				}
-				owners[p] = m.MemberID
-			}
+	for p, owners := range s.owners {
+		if len(owners) != 1 {
+			t.Errorf("%s-%d belongs to %v", topic, p, owners)
 		}
 	}
-}
-
-func owned(g kmsg.DescribeGroupsResponseGroup, topic string) int {
-	n := 0
-	for _, m := range g.Members {
-		var a kmsg.ConsumerMemberAssignment
-		if a.ReadFrom(m.MemberAssignment) == nil {
-			for _, at := range a.Topics {
-				if at.Topic == topic {
-					n += len(at.Partitions)
-				}
-			}
-		}
-	}
-	return n
 }

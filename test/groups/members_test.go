@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -48,7 +49,11 @@ func javaMember(version string, properties ...string) startMember {
 			class = "kafka.tools.ConsoleConsumer"
 		}
 		args := []string{"--bootstrap-server", addr, "--topic", topic, "--group", group, "--from-beginning"}
-		for _, p := range append([]string{"session.timeout.ms=6000", "heartbeat.interval.ms=500", "auto.commit.interval.ms=200"}, properties...) {
+		timeouts := []string{"auto.commit.interval.ms=200", "session.timeout.ms=6000", "heartbeat.interval.ms=500"}
+		if slices.Contains(properties, "group.protocol=consumer") { // the broker has them
+			timeouts = timeouts[:1]
+		}
+		for _, p := range append(timeouts, properties...) {
 			args = append(args, "--consumer-property", p)
 		}
 		return real.Java(t, version, class, args...)
@@ -211,5 +216,5 @@ func shareStream(t *testing.T, addr, name string, start startMember) {
 		members[1].leave()
 	}
 	members[2].leave()
-	real.Until(t, 30*time.Second, "the group to be empty", func() bool { return describe(t, addr, group).State == "Empty" })
+	real.Until(t, 30*time.Second, "the group to be empty", func() bool { return share(t, addr, group, topic).state == "Empty" })
 }

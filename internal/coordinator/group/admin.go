@@ -17,7 +17,7 @@ func (m *Machine) Describe(id string, from coordinator.Caller, out *coordinator.
 	r := kmsg.NewDescribeGroupsResponseGroup()
 	r.Group = id
 	g := m.groups[id]
-	if g == nil {
+	if g == nil || g.consumer != nil { // ConsumerGroupDescribe tells of those
 		r.State = "Dead"
 		out.Reply(from, &r)
 		return
@@ -39,8 +39,13 @@ func (m *Machine) Describe(id string, from coordinator.Caller, out *coordinator.
 	out.Reply(from, &r)
 }
 
-// classicType is the type of all these groups as ListGroups v5 names it.
-const classicType = "classic"
+// listed is what ListGroups tells of a group.
+func (g *group) listed() kmsg.ListGroupsResponseGroup {
+	if g.consumer != nil {
+		return kmsg.ListGroupsResponseGroup{Group: g.id, ProtocolType: consumerType, GroupState: g.consumer.state(), GroupType: "consumer"}
+	}
+	return kmsg.ListGroupsResponseGroup{Group: g.id, ProtocolType: g.protocolType, GroupState: g.state.String(), GroupType: "classic"}
+}
 
 // List answers a ListGroups request with the groups of this machine. The answer
 // is a []kmsg.ListGroupsResponseGroup.
@@ -49,12 +54,9 @@ func (m *Machine) List(states, types []string, from coordinator.Caller, out *coo
 	match := func(filter []string, s string) bool {
 		return len(filter) == 0 || slices.ContainsFunc(filter, func(f string) bool { return strings.EqualFold(f, s) })
 	}
-	if match(types, classicType) {
-		for _, id := range slices.Sorted(maps.Keys(m.groups)) {
-			g := m.groups[id]
-			if match(states, g.state.String()) {
-				all = append(all, kmsg.ListGroupsResponseGroup{Group: id, ProtocolType: g.protocolType, GroupState: g.state.String(), GroupType: classicType})
-			}
+	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
+		if l := m.groups[id].listed(); match(types, l.GroupType) && match(states, l.GroupState) {
+			all = append(all, l)
 		}
 	}
 	out.Reply(from, all)
@@ -67,7 +69,7 @@ func (m *Machine) Delete(id string, from coordinator.Caller, out *coordinator.Ef
 	case g == nil:
 		out.ReplyNow(from, wire.GroupIDNotFound)
 		return
-	case g.state != empty:
+	case g.hasMembers():
 		out.ReplyNow(from, wire.NonEmptyGroup)
 		return
 	}
@@ -86,6 +88,10 @@ func (m *Machine) bury(g *group, out *coordinator.Effects) {
 	for member := range g.pending {
 		out.Stop(pendingOf(g, member))
 	}
+	if g.consumer != nil {
+		g.dropConsumers(out)
+		g.consumer = nil
+	}
 	delete(m.groups, g.id)
 	if len(g.uncertain) > 0 {
 		left := newGroup(g.id, -1)
@@ -95,4 +101,44 @@ func (m *Machine) bury(g *group, out *coordinator.Effects) {
 	if g.generation > 0 {
 		out.Append(groupKey(g.id), nil)
 	}
+}
+
+// ConsumerDescribe answers one group of a ConsumerGroupDescribe request. The
+// answer is a *kmsg.ConsumerGroupDescribeResponseGroup.
+func (m *Machine) ConsumerDescribe(id string, from coordinator.Caller, out *coordinator.Effects) {
+	r := kmsg.NewConsumerGroupDescribeResponseGroup()
+	r.Group = id
+	g := m.groups[id]
+	if g == nil || g.consumer == nil {
+		text := "Group " + id + " not found."
+		if g != nil {
+			text = "Group " + id + " is not a consumer group."
+		}
+		r.ErrorCode, r.ErrorMessage = int16(wire.GroupIDNotFound), &text
+		out.Reply(from, &r)
+		return
+	}
+	c := g.consumer
+	r.State, r.Epoch, r.AssignmentEpoch, r.AssignorName = c.state(), c.epoch, c.assigned, c.assignor(nil)
+	for _, id := range c.order {
+		member := c.members[id]
+		d := kmsg.ConsumerGroupDescribeResponseGroupMember{
+			MemberID: id, InstanceID: member.instance, RackID: member.rack, MemberEpoch: member.epoch, ClientID: member.clientID, ClientHost: member.host,
+			SubscribedTopics: member.topics, SubscribedTopicRegex: member.regex,
+			Assignment: m.described(member.partitions), TargetAssignment: m.described(c.target[id]),
+		}
+		r.Members = append(r.Members, d)
+	}
+	out.Reply(from, &r)
+}
+
+// described is an assignment as ConsumerGroupDescribe tells it; topics that are
+// gone are left out.
+func (m *Machine) described(a assignment) (d kmsg.Assignment) {
+	for _, topic := range a.topics() {
+		if name, ok := m.c.TopicName(topic); ok {
+			d.TopicPartitions = append(d.TopicPartitions, kmsg.AssignmentTopicPartition{TopicID: topic, Topic: name, Partitions: a[topic]})
+		}
+	}
+	return d
 }

@@ -184,7 +184,7 @@ func TestOlderAndNewerValuesAreRead(t *testing.T) {
 			t.Errorf("group v%d: %+v, %v", v, s, err)
 		}
 	}
-	for _, key := range []string{"", "\x00", "\x00\x03\x00\x01g", "\x00\x01\x00\x09g", "\xff\xff", "\x00\x02\x00"} {
+	for _, key := range []string{"", "\x00", "\x00\x09\x00\x01g", "\x00\x01\x00\x09g", "\xff\xff", "\x00\x02\x00"} {
 		if _, err := decodeKey([]byte(key)); err == nil {
 			t.Errorf("key %x was taken", key)
 		}

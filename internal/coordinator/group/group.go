@@ -67,6 +67,12 @@ type group struct {
 	// their metadata could be read; nil else.
 	subscribed map[string]struct{}
 
+	// consumer is set while the group is of the consumer protocol (KIP-848): then
+	// the fields above are those of a group without members.
+	consumer *consumerGroup
+	// rejoining are classic members of consumer that were told to join again.
+	rejoining map[string]struct{}
+
 	offsets map[string]map[int32]offset // by topic
 	// uncertain are offsets of transactions that are not decided, by producer id.
 	uncertain map[int64]map[partition]offset
@@ -252,11 +258,19 @@ func (g *group) resubscribe() {
 // isSubscribed tells whether a topic may be in use: if the subscriptions are
 // not known, any is.
 func (g *group) isSubscribed(topic string) bool {
+	if g.consumer != nil {
+		return g.consumer.subscribers[topic] > 0
+	}
 	if g.subscribed == nil {
 		return true
 	}
 	_, ok := g.subscribed[topic]
 	return ok
+}
+
+// hasMembers tells whether the group is not empty.
+func (g *group) hasMembers() bool {
+	return g.state != empty || g.consumer != nil && len(g.consumer.members) > 0
 }
 
 func (g *group) hasOffsets() bool { return len(g.offsets) > 0 || len(g.uncertain) > 0 }

@@ -49,6 +49,14 @@ func (m *Machine) Join(r *kmsg.JoinGroupRequest, clientID, host string, from coo
 		}
 		g = m.groupOrNew(r.Group, now)
 	}
+	if c := g.consumer; c != nil {
+		if len(c.members) > 0 {
+			m.joinConsumers(g, j)
+			return
+		}
+		g.dropConsumers(out) // it is empty: a classic one takes its place
+		g.consumer = nil
+	}
 	switch {
 	case !m.hasRoom(g, r.MemberID):
 		g.remove(r.MemberID)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"barnabas/internal/coordinator"
+	"barnabas/internal/wire"
 )
 
 // Config are the broker's properties that groups go by.
@@ -18,6 +19,17 @@ type Config struct {
 	Retention              time.Duration // offsets.retention.minutes
 	CheckInterval          time.Duration // offsets.retention.check.interval.ms
 	MaxRecord              int           // bytes of a group's record
+
+	// Of groups of the consumer protocol (KIP-848).
+	ConsumerSession    time.Duration // group.consumer.session.timeout.ms
+	ConsumerHeartbeat  time.Duration // group.consumer.heartbeat.interval.ms
+	ConsumerMaxSize    int           // group.consumer.max.size
+	Upgrade, Downgrade bool          // group.consumer.migration.policy
+	// Topic returns a topic's id and how many partitions it has, 0 for none.
+	Topic func(name string) (id wire.UUID, partitions int32)
+	// TopicName returns the name of the topic with an id.
+	TopicName func(id wire.UUID) (name string, ok bool)
+
 	// NewID returns what makes a member id unique: a random UUID.
 	NewID func() string
 }
@@ -42,6 +54,12 @@ const (
 	joinTimer                 // the join phase ends
 	syncTimer                 // the sync phase ends
 	expiryTimer               // look for expired offsets
+
+	consumerSessionTimer   // a consumer group's member has not been heard of
+	consumerRebalanceTimer // it has not given partitions up
+	consumerJoinTimer      // being classic, it has not joined again
+	consumerSyncTimer      // being classic, it has not sent SyncGroup
+	downgradedTimer        // the group has become a classic one: rebalance
 )
 
 func sessionOf(g *group, member string) coordinator.Timer {
@@ -50,6 +68,14 @@ func sessionOf(g *group, member string) coordinator.Timer {
 
 func pendingOf(g *group, member string) coordinator.Timer {
 	return coordinator.Timer{Kind: pendingTimer, A: g.id, B: member}
+}
+
+func consumerSessionOf(group, member string) coordinator.Timer {
+	return coordinator.Timer{Kind: consumerSessionTimer, A: group, B: member}
+}
+
+func consumerRebalanceOf(group, member string) coordinator.Timer {
+	return coordinator.Timer{Kind: consumerRebalanceTimer, A: group, B: member}
 }
 
 func joinOf(g *group) coordinator.Timer { return coordinator.Timer{Kind: joinTimer, A: g.id} }
@@ -68,6 +94,8 @@ func (m *Machine) groupOrNew(id string, now time.Time) *group {
 	return g
 }
 
+var errInTransaction = errors.New("a group's members in a transaction")
+
 // Replay applies a record.
 func (m *Machine) Replay(e coordinator.Entry) error {
 	k, err := decodeKey(e.Key)
@@ -75,6 +103,11 @@ func (m *Machine) Replay(e coordinator.Entry) error {
 		return err
 	}
 	switch {
+	case isConsumerKey(k.version):
+		if e.Transactional {
+			return errInTransaction
+		}
+		return m.replayConsumer(k, e)
 	case k.offset && e.Value == nil:
 		m.replayOffset(k, e, nil)
 	case k.offset:
@@ -85,7 +118,7 @@ func (m *Machine) Replay(e coordinator.Entry) error {
 		o.position = e.Position
 		m.replayOffset(k, e, &o)
 	case e.Transactional:
-		return errors.New("a group's members in a transaction")
+		return errInTransaction
 	case e.Value == nil:
 		if g := m.groups[k.group]; g != nil {
 			m.forget(g)
@@ -172,6 +205,7 @@ func (m *Machine) replayGroup(id string, s *stored) {
 		g = newGroup(id, -1)
 		m.groups[id] = g
 	}
+	g.consumer = nil
 	kept := map[string]struct{}{}
 	for i := range s.members {
 		kept[s.members[i].id] = struct{}{}
@@ -209,6 +243,19 @@ func (m *Machine) replayGroup(id string, s *stored) {
 func (m *Machine) Loaded(now time.Time, out *coordinator.Effects) {
 	for _, id := range slices.Sorted(maps.Keys(m.groups)) {
 		g := m.groups[id]
+		if c := g.consumer; c != nil {
+			for _, id := range c.order {
+				member, session := c.members[id], m.c.ConsumerSession
+				if member.classic != nil {
+					session = time.Duration(member.classic.sessionTimeout) * time.Millisecond
+				}
+				out.Set(consumerSessionOf(g.id, id), now.Add(session))
+				if member.state == unrevoked && member.classic == nil {
+					out.Set(consumerRebalanceOf(g.id, id), now.Add(time.Duration(member.rebalanceTimeout)*time.Millisecond))
+				}
+			}
+			continue
+		}
 		if g.generation == 0 && len(g.members) == 0 && !g.hasOffsets() {
 			delete(m.groups, id) // its offsets were deleted
 			continue
@@ -248,5 +295,11 @@ func (m *Machine) Expired(t coordinator.Timer, now time.Time, out *coordinator.E
 		m.joinPhaseOver(g, now, out)
 	case syncTimer:
 		m.syncPhaseOver(g, now, out)
+	case downgradedTimer:
+		if g.state == stable {
+			m.rebalance(g, now, out)
+		}
+	default:
+		m.consumerExpired(t, g, now, out)
 	}
 }

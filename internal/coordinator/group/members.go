@@ -20,6 +20,10 @@ func SyncError(code wire.Code) *kmsg.SyncGroupResponse {
 // answer is a *kmsg.SyncGroupResponse.
 func (m *Machine) Sync(r *kmsg.SyncGroupRequest, from coordinator.Caller, now time.Time, out *coordinator.Effects) {
 	g := m.groups[r.Group]
+	if g != nil && g.consumer != nil {
+		m.syncConsumers(g, r, from, now, out)
+		return
+	}
 	if code := g.checkSync(r); code != wire.None {
 		out.ReplyNow(from, SyncError(code))
 		return
@@ -129,6 +133,8 @@ func (m *Machine) heartbeat(r *kmsg.HeartbeatRequest, now time.Time, out *coordi
 		return wire.InvalidGroupID
 	case g == nil:
 		return wire.UnknownMemberID
+	case g.consumer != nil:
+		return m.heartbeatConsumers(g, r, now, out)
 	}
 	if code := g.checkMember(r.MemberID, r.InstanceID); code != wire.None {
 		return code
@@ -159,10 +165,17 @@ func (m *Machine) Leave(r *kmsg.LeaveGroupRequest, from coordinator.Caller, now 
 		answer.ErrorCode = int16(wire.InvalidGroupID)
 		members = nil
 	}
+	var codes []wire.Code
+	if g != nil && g.consumer != nil {
+		codes = m.leaveConsumers(g, members, now, out)
+	}
 	for i := range members {
 		l := &members[i]
 		code := wire.UnknownMemberID
-		if g != nil {
+		switch {
+		case codes != nil:
+			code = codes[i]
+		case g != nil:
 			code = m.leave(g, l, now, out)
 		}
 		answer.Members = append(answer.Members, kmsg.LeaveGroupResponseMember{MemberID: l.MemberID, InstanceID: l.InstanceID, ErrorCode: int16(code)})

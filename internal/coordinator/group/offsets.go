@@ -21,6 +21,7 @@ type Commit struct {
 	// Producer is set for TxnOffsetCommit.
 	Producer *coordinator.Producer
 	Verified int64 // coordinator.Effects has it
+	Version  int16 // of OffsetCommit
 	Offsets  []CommitOffset
 }
 
@@ -82,7 +83,7 @@ func (m *Machine) Commit(c *Commit, from coordinator.Caller, now time.Time, out 
 		out.Producer, out.Verified = c.Producer, c.Verified
 		m.groupOrNew(c.Group, now)
 	}
-	if g != nil && c.Producer == nil {
+	if g != nil && c.Producer == nil && g.consumer == nil {
 		if member := g.members[c.Member]; member != nil && member.join == nil {
 			m.heard(g, member, now, out)
 		}
@@ -98,6 +99,9 @@ func (m *Machine) WriteMarker(marker coordinator.Marker, from coordinator.Caller
 
 // checkCommit judges who commits (validateOffsetCommit).
 func (m *Machine) checkCommit(g *group, c *Commit) wire.Code {
+	if g.consumer != nil {
+		return g.consumer.checkCommit(c)
+	}
 	switch {
 	case c.Generation >= 0 || c.Member != "" || c.Instance != nil:
 		if code := g.checkMember(c.Member, c.Instance); code != wire.None {
@@ -115,13 +119,61 @@ func (m *Machine) checkCommit(g *group, c *Commit) wire.Code {
 	return wire.None
 }
 
+// checkCommit judges who commits to a consumer group
+// (ConsumerGroup.validateOffsetCommit).
+func (c *consumerGroup) checkCommit(commit *Commit) wire.Code {
+	if commit.Generation < 0 && len(c.members) == 0 {
+		return wire.None
+	}
+	member := c.members[commit.Member]
+	switch {
+	case member == nil:
+		return wire.UnknownMemberID
+	case commit.Producer == nil && member.classic == nil && commit.Version < 9:
+		return wire.UnsupportedVersion
+	case member.epoch == commit.Generation:
+		return wire.None
+	case member.classic != nil:
+		return wire.IllegalGeneration
+	}
+	return wire.StaleMemberEpoch
+}
+
+// checkFetch judges who reads a consumer group's offsets
+// (ConsumerGroup.validateOffsetFetch).
+func (c *consumerGroup) checkFetch(id *string, epoch int32) wire.Code {
+	if id == nil && epoch < 0 {
+		return wire.None
+	}
+	var member *consumerMember
+	if id != nil {
+		member = c.members[*id]
+	}
+	switch {
+	case member == nil:
+		return wire.UnknownMemberID
+	case member.epoch == epoch:
+		return wire.None
+	case member.classic != nil:
+		return wire.IllegalGeneration
+	}
+	return wire.StaleMemberEpoch
+}
+
 // Fetch answers one group of an OffsetFetch request with committed offsets
 // (GroupMetadataManager.getOffsets); nil topics are all. The answer is a
 // *kmsg.OffsetFetchResponseGroup.
-func (m *Machine) Fetch(id string, topics []kmsg.OffsetFetchRequestGroupTopic, requireStable bool, from coordinator.Caller, out *coordinator.Effects) {
+func (m *Machine) Fetch(ask *kmsg.OffsetFetchRequestGroup, requireStable bool, from coordinator.Caller, out *coordinator.Effects) {
 	r := kmsg.NewOffsetFetchResponseGroup()
-	r.Group = id
-	g := m.groups[id]
+	r.Group = ask.Group
+	topics, g := ask.Topics, m.groups[ask.Group]
+	if g != nil && g.consumer != nil {
+		if code := g.consumer.checkFetch(ask.MemberID, ask.MemberEpoch); code != wire.None {
+			r.ErrorCode = int16(code)
+			out.Reply(from, &r)
+			return
+		}
+	}
 	if topics == nil {
 		if g != nil {
 			topics = g.topicsWithOffsets()
@@ -173,7 +225,7 @@ func (m *Machine) DeleteOffsets(r *kmsg.OffsetDeleteRequest, skip func(topic str
 		answer.ErrorCode = int16(wire.InvalidGroupID)
 	case g == nil:
 		answer.ErrorCode = int16(wire.GroupIDNotFound)
-	case g.state != empty && g.protocolType != consumerType:
+	case g.hasMembers() && g.consumer == nil && g.protocolType != consumerType:
 		answer.ErrorCode = int16(wire.NonEmptyGroup)
 	}
 	if answer.ErrorCode != 0 {
@@ -189,7 +241,7 @@ func (m *Machine) DeleteOffsets(r *kmsg.OffsetDeleteRequest, skip func(topic str
 				continue
 			}
 			code := wire.None
-			if g.state != empty && g.isSubscribed(t.Topic) {
+			if g.hasMembers() && g.isSubscribed(t.Topic) {
 				code = wire.GroupSubscribedToTopic
 			} else if _, ok := g.offset(t.Topic, p.Partition); ok {
 				out.Append(offsetKey(g.id, t.Topic, p.Partition), nil)
@@ -218,7 +270,7 @@ func (g *group) offsetCount() int {
 // removeIfUnused takes out an empty group of whose offsets none is left when
 // those that out deletes are gone (cleanupGroupMetadata).
 func (m *Machine) removeIfUnused(g *group, deleted int, out *coordinator.Effects) {
-	if g.state != empty || g.offsetCount() > deleted {
+	if g.hasMembers() || g.offsetCount() > deleted {
 		return
 	}
 	m.bury(g, out)
@@ -259,6 +311,8 @@ func (m *Machine) removeExpired(now time.Time, out *coordinator.Effects) {
 func (g *group) expired(now, retention int64) []partition {
 	var since func(topic string, o *offset) (int64, bool)
 	switch {
+	case g.consumer != nil:
+		since = func(topic string, o *offset) (int64, bool) { return o.commitTime, !g.isSubscribed(topic) }
 	case g.protocolType == "": // only offsets are kept here
 		since = func(_ string, o *offset) (int64, bool) { return o.commitTime, true }
 	case g.state == empty:

@@ -244,7 +244,7 @@ func (c *cluster) fetch() {
 		topics[0].Partitions = append(topics[0].Partitions, p)
 	}
 	response, code := c.ask(func(g *group.Machine, from coordinator.Caller, _ time.Time, out *coordinator.Effects) {
-		g.Fetch("g", topics, true, from, out)
+		g.Fetch(&kmsg.OffsetFetchRequestGroup{Group: "g", Topics: topics, MemberEpoch: -1}, true, from, out)
 	})
 	if code != wire.None {
 		return

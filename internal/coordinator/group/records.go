@@ -27,8 +27,9 @@ import (
 //	[1+] rebalance timeout int32 | session timeout int32 | subscription bytes |
 //	assignment bytes
 //
-// and 4 is 3, flexible. Times are ms since 1970. A key of another version is
-// foreign: Kafka 2.8 stops loading there, so none is ever written.
+// and 4 is 3, flexible. Times are ms since 1970. Keys 3 to 8 are in
+// consumer_records.go: as Kafka 2.8 stops loading there, none is written unless
+// every broker is Barnabas. A key of another version is foreign.
 const (
 	offsetKeyVersion   = 1
 	groupKeyVersion    = 2
@@ -131,14 +132,18 @@ func writeBytes(w *wire.Writer, b []byte) {
 
 // key is a decoded key.
 type key struct {
-	group  string
-	offset bool // of a committed offset, else of a group
+	version int16
+	group   string
+	offset  bool   // of a committed offset, else of a group
+	member  string // of a consumer group's member
 	partition
 }
 
 func decodeKey(b []byte) (k key, err error) {
 	r := wire.NewReader(b)
-	switch v := r.Int16(); {
+	v := r.Int16()
+	k.version = v
+	switch {
 	case r.Err() != nil:
 		return k, fmt.Errorf("%w: a key of %d bytes", errForeign, len(b))
 	case v == 0 || v == offsetKeyVersion:
@@ -146,6 +151,11 @@ func decodeKey(b []byte) (k key, err error) {
 		k.group, k.topic, k.index = string(r.String(false)), string(r.String(false)), r.Int32()
 	case v == groupKeyVersion:
 		k.group = string(r.String(false))
+	case isConsumerKey(v):
+		k.group = string(r.String(false))
+		if ofMember(v) {
+			k.member = string(r.String(false))
+		}
 	default:
 		return k, fmt.Errorf("%w: key version %d", errForeign, v)
 	}

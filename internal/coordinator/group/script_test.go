@@ -230,7 +230,7 @@ func (w *world) fetch(from client, a arguments) {
 		topic, index, _ := tp(word)
 		topics = append(topics, kmsg.OffsetFetchRequestGroupTopic{Topic: topic, Partitions: []int32{index}})
 	}
-	w.m.Fetch(a.or("group", "g"), topics, false, from, &w.out)
+	w.m.Fetch(&kmsg.OffsetFetchRequestGroup{Group: a.or("group", "g"), Topics: topics, MemberEpoch: -1}, false, from, &w.out)
 }
 
 func (w *world) describe(from client, a arguments) { w.m.Describe(a.or("group", "g"), from, &w.out) }

@@ -38,6 +38,19 @@ elif library == "aiokafka":
         await c.stop()
 
     asyncio.run(consume())
+elif library == "confluent-kafka-consumer":  # the protocol of KIP-848
+    from confluent_kafka import Consumer
+
+    c = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest",
+                  "auto.commit.interval.ms": 200, "group.protocol": "consumer"})
+    c.subscribe([topic])
+    while running:
+        m = c.poll(0.2)
+        if m and not m.error():
+            print(m.value().decode(), flush=True)
+        elif m:
+            print(m.error(), file=sys.stderr, flush=True)
+    c.close()
 else:
     from confluent_kafka import Consumer
 
