@@ -81,12 +81,23 @@ func (c *cluster) end() {
 // spread makes a topic whose partitions the brokers lead in turn, RF 3.
 func (c *cluster) spread(topic string, partitions int) {
 	c.t.Helper()
+	c.create(topic, partitions, func(p int32) []int32 { return []int32{p%3 + 1, (p+1)%3 + 1, (p+2)%3 + 1} })
+}
+
+// pair makes a topic of eight partitions that broker 1 leads and broker 2 copies.
+func (c *cluster) pair(topic string) {
+	c.t.Helper()
+	c.create(topic, 8, func(int32) []int32 { return []int32{1, 2} })
+}
+
+func (c *cluster) create(topic string, partitions int, place func(int32) []int32) {
+	c.t.Helper()
 	r := kmsg.NewPtrCreateTopicsRequest()
 	want := kmsg.NewCreateTopicsRequestTopic()
 	want.Topic, want.NumPartitions, want.ReplicationFactor = topic, -1, -1
 	for p := range int32(partitions) {
 		want.ReplicaAssignment = append(want.ReplicaAssignment, kmsg.CreateTopicsRequestTopicReplicaAssignment{
-			Partition: p, Replicas: []int32{p%3 + 1, (p+1)%3 + 1, (p+2)%3 + 1}})
+			Partition: p, Replicas: place(p)})
 	}
 	r.Topics, r.TimeoutMillis = append(r.Topics, want), 120_000
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
