@@ -66,6 +66,9 @@ func (b *Broker) deleteRecords(waiting context.Context, in *kmsg.DeleteRecordsRe
 // deleteBelow raises the start on this leader and returns what the followers are
 // to reach.
 func (b *Broker) deleteBelow(topic string, index int32, offset int64) (*replica.Partition, int64, wire.Code) {
+	if b.Metadata.Partition(topic, index) == nil {
+		return nil, -1, wire.UnknownTopicOrPartition
+	}
 	if internalTopic(topic) {
 		return nil, -1, wire.InvalidTopicException
 	}

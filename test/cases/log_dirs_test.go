@@ -15,7 +15,9 @@ import (
 
 // onBothWithDirs is onBoth with two log directories.
 func onBothWithDirs(t *testing.T, f func(t *testing.T, to target, dirs []string), properties ...string) {
-	two := func(t *testing.T) []string { return []string{filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")} }
+	two := func(t *testing.T) []string {
+		return []string{filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")}
+	}
 	t.Run("barnabas", func(t *testing.T) {
 		dirs := two(t)
 		b := real.Barnabas(t, 1, append([]string{"log.dirs=" + strings.Join(dirs, ",")}, properties...)...)
