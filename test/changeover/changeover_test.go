@@ -80,6 +80,7 @@ const (
 // cluster is three machines with a load on them.
 type cluster struct {
 	t        *testing.T
+	zk       string
 	machines []*machine
 	seeds    []string
 	dirs     []string
@@ -92,9 +93,9 @@ type cluster struct {
 func startCluster(t *testing.T, version, ibp string) *cluster {
 	t.Helper()
 	c := &cluster{t: t}
-	zk := real.ZooKeeper(t)
+	c.zk = real.ZooKeeper(t)
 	for id := int32(1); id <= 3; id++ {
-		m := newMachine(t, id, zk, ibp)
+		m := newMachine(t, id, c.zk, ibp)
 		m.start(version)
 		c.machines, c.seeds, c.dirs = append(c.machines, m), append(c.seeds, m.addr), append(c.dirs, m.dir)
 	}
@@ -118,44 +119,45 @@ func (c *cluster) replace(m *machine, program string) {
 	c.produced.LongestGap()
 	m.stop()
 	m.start(program)
-	c.untilInSync()
+	c.untilWhole(c.machines[m.id%3]) // another
 	c.group.More(1000)
 	c.txns.More(5)
 	c.t.Logf("broker %d is %s now: longest gap %v", m.id, program, c.produced.LongestGap().Round(time.Millisecond))
 }
 
-// untilInSync waits until every partition of every topic has three replicas in
-// sync.
-func (c *cluster) untilInSync() {
+// barnabas runs a command of the runbook to its end.
+func (c *cluster) barnabas(args ...string) string {
 	c.t.Helper()
-	load.UntilInSync(c.t, c.admin, topic, partitions, 3)
-	load.UntilInSync(c.t, c.admin, "__consumer_offsets", 50, 3)
-	load.UntilInSync(c.t, c.admin, txnTopic, txnPartitions, 3)
-	load.UntilInSync(c.t, c.admin, "__transaction_state", txnPartitions, 3)
+	return real.Run(c.t, time.Minute, exec.Command(real.Binary(c.t), args...))
+}
+
+// untilWhole waits until nothing is under-replicated, as the runbook does, and
+// until clients see the same.
+func (c *cluster) untilWhole(ask *machine) {
+	c.t.Helper()
+	for _, list := range []string{"--under-replicated-partitions", "--unavailable-partitions", "--under-min-isr-partitions"} {
+		real.Until(c.t, 2*time.Minute, "nothing is listed by "+list, func() bool {
+			return c.barnabas("topics", "--bootstrap-server", ask.addr, "--describe", list) == ""
+		})
+	}
+	for name, n := range map[string]int{topic: partitions, "__consumer_offsets": 50, txnTopic: txnPartitions, "__transaction_state": txnPartitions} {
+		load.UntilInSync(c.t, c.admin, name, n, 3)
+	}
 }
 
 // controllerLast returns the machines with the controller's at the end.
 func (c *cluster) controllerLast() []*machine {
 	c.t.Helper()
+	said := c.barnabas("zookeeper-shell", c.zk, "get", "/controller")
 	list := slices.Clone(c.machines)
-	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
-	defer cancel()
-	var controller int32
-	real.Until(c.t, time.Minute, "a controller", func() bool {
-		m, err := c.admin.BrokerMetadata(ctx)
-		controller = m.Controller
-		return err == nil && controller >= 0
-	})
-	slices.SortStableFunc(list, func(a, b *machine) int {
-		switch {
-		case a.id == controller:
-			return 1
-		case b.id == controller:
-			return -1
+	for i, m := range list {
+		if strings.Contains(said, fmt.Sprintf(`"brokerid":%d`, m.id)) {
+			c.t.Logf("broker %d is the controller", m.id)
+			return append(slices.Delete(list, i, i+1), m)
 		}
-		return 0
-	})
-	return list
+	}
+	c.t.Fatalf("no broker is the controller: %s", said)
+	return nil
 }
 
 // finish holds what was sent against what is stored and what the group got.
@@ -188,6 +190,7 @@ func TestRunningClusterChangesOverAndBack(t *testing.T) {
 			for _, m := range c.controllerLast() {
 				c.replace(m, v.version)
 			}
+			c.barnabas("leader-election", "--bootstrap-server", c.machines[0].addr, "--election-type", "preferred", "--all-topic-partitions")
 			c.finish()
 		})
 	}
