@@ -34,6 +34,7 @@ func testConfig() Config {
 	return Config{
 		MinSession: 6 * time.Second, MaxSession: 30 * time.Minute, InitialDelay: 3 * time.Second, MaxSize: 1 << 30, MaxMetadata: 4096,
 		Retention: 7 * 24 * time.Hour, CheckInterval: 10 * time.Minute, MaxRecord: 1 << 20,
+		ConsumerSession: 45 * time.Second, ConsumerHeartbeat: 5 * time.Second, ConsumerMaxSize: 1 << 30,
 		NewID: func() string { n++; return fmt.Sprint(n) },
 	}
 }

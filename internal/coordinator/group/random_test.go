@@ -86,17 +86,8 @@ type member struct {
 
 func pause(d time.Duration) { <-time.After(d) }
 
-func (m *member) stopped() bool {
-	select {
-	case <-m.c.stop:
-		return true
-	default:
-		return false
-	}
-}
-
 func (m *member) run() {
-	for !m.stopped() {
+	for !closed(m.c.stop) {
 		if !m.join() {
 			pause(m.rest)
 			continue

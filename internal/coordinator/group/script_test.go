@@ -24,6 +24,7 @@ var update = flag.Bool("update", false, "write the traces of testdata/*.txt anew
 //	heartbeat NAME, leave NAME  (v=2: the old form)
 //	commit NAME t-0=5 t-1=6 ... [member= generation= instance= metadata= expire=]
 //	fetch NAME t-0 ... (none: all)   describe, list, delete, delete-offsets NAME ...
+//	beat ... (see consumer_script_test.go)
 //	pass 3s    restart    deleted t-0 ...   max-size 2   max-record 100   retention 1h   initial-delay 0s
 //
 // member defaults to NAME-1; without any "member=" join sends none.
@@ -150,6 +151,12 @@ func (w *world) command(name string, words []string) error {
 		w.c.Retention, _ = time.ParseDuration(words[0])
 		w.m.c.Retention = w.c.Retention
 		return nil
+	case "topics":
+		w.setTopics(words)
+		return nil
+	case "policy":
+		w.policy(words[0])
+		return nil
 	case "max-record":
 		w.m.c.MaxRecord, _ = strconv.Atoi(words[0])
 		return nil
@@ -163,6 +170,7 @@ func (w *world) command(name string, words []string) error {
 	f := map[string]func(client, arguments){
 		"join": w.join, "sync": w.sync, "heartbeat": w.heartbeat, "leave": w.leave, "commit": w.commit, "fetch": w.fetch,
 		"describe": w.describe, "list": w.list, "delete": w.delete, "delete-offsets": w.deleteOffsets, "deleted": w.deleted,
+		"beat": w.beat, "describe-consumers": w.describeConsumers,
 	}[name]
 	if f == nil {
 		return fmt.Errorf("unknown command %q", name)

@@ -24,11 +24,13 @@ type world struct {
 	timers map[coordinator.Timer]time.Time
 	out    coordinator.Effects
 	trace  strings.Builder
+	topics map[string]int32 // by name, how many partitions
 }
 
 func newWorld() *world {
-	c := testConfig()
-	w := &world{c: c, m: New(c), now: time.UnixMilli(0), timers: map[coordinator.Timer]time.Time{}}
+	w := &world{c: testConfig(), now: time.UnixMilli(0), timers: map[coordinator.Timer]time.Time{}, topics: map[string]int32{"t": 4}}
+	w.c.Topic, w.c.TopicName = w.topic, w.topicName
+	w.m = New(w.c)
 	w.step(func() { w.m.Loaded(w.now, &w.out) })
 	w.trace.Reset()
 	return w
@@ -110,6 +112,9 @@ func showRecord(r coordinator.Record) string {
 	if err != nil {
 		return err.Error()
 	}
+	if isConsumerKey(k.version) {
+		return showConsumerRecord(k, r)
+	}
 	name := k.group
 	if k.offset {
 		name = fmt.Sprintf("%s %s-%d", k.group, k.topic, k.index)
@@ -161,6 +166,10 @@ func showReply(response any) string {
 		}
 		return text
 	case *kmsg.SyncGroupResponse:
+		var a kmsg.ConsumerMemberAssignment
+		if a.ReadFrom(r.MemberAssignment) == nil && len(a.Topics) > 0 {
+			return fmt.Sprintf("sync %s %v", code(r.ErrorCode), a.Topics)
+		}
 		return fmt.Sprintf("sync %s %q", code(r.ErrorCode), r.MemberAssignment)
 	case *kmsg.HeartbeatResponse:
 		return "heartbeat " + code(r.ErrorCode)
@@ -207,6 +216,10 @@ func showReply(response any) string {
 			text += fmt.Sprintf(" %s/%s/%s/%s", g.Group, g.ProtocolType, g.GroupState, g.GroupType)
 		}
 		return text
+	case *kmsg.ConsumerGroupHeartbeatResponse:
+		return showHeartbeat(r)
+	case *kmsg.ConsumerGroupDescribeResponseGroup:
+		return showConsumers(r)
 	case wire.Code:
 		return "delete " + code(int16(r))
 	default:
