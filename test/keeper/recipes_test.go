@@ -35,6 +35,26 @@ func TestCuratorsRecipesWork(t *testing.T) {
 	})
 }
 
+// CMAK's caches, own nodes and writes, with a broker there: Apache Kafka on each
+// server, and Barnabas on its own.
+func TestCMAKsWaysWork(t *testing.T) {
+	jars := real.Curator212(t)
+	classes := t.TempDir()
+	real.Run(t, 2*time.Minute, exec.Command("javac", "-cp", jars, "-d", classes, filepath.Join("testdata", "cmak", "Cmak.java")))
+	cmak := func(t *testing.T, addr string) string {
+		return real.Run(t, 3*time.Minute, exec.Command("java", "-Xmx192m", "-XX:TieredStopAtLevel=1", real.Log4j(t), "-cp", classes+":"+jars, "Cmak", addr, "1"))
+	}
+	var want string
+	equalOutput(t, func(t *testing.T, addr string) string {
+		real.Kafka(t, "3.9.1", 1, addr)
+		want = cmak(t, addr)
+		return want
+	})
+	if got := cmak(t, real.Barnabas(t, 1).Keeper); got != want {
+		t.Errorf("with Apache Kafka\n%s\nwith Barnabas\n%s", want, got)
+	}
+}
+
 func TestKazoosRecipesWork(t *testing.T) {
 	equalOutput(t, func(t *testing.T, addr string) string {
 		return real.Run(t, 3*time.Minute, real.Python(t, filepath.Join("testdata", "kazoo_recipes.py"), addr))

@@ -228,3 +228,12 @@ func Curator(t testing.TB) string {
 	}
 	return strings.Join(append(path, filepath.Join(Cache(), "curator", "*")), ":")
 }
+
+// Curator212 returns the class path of the Curator that CMAK has, 2.12, on the
+// client of ZooKeeper 3.4.
+func Curator212(t testing.TB) string {
+	t.Helper()
+	need(t, "javac", "javac")
+	need(t, "Apache Curator 2.12", filepath.Join(Cache(), "curator-2.12", ".complete"))
+	return filepath.Join(Cache(), "curator-2.12", "*")
+}
