@@ -57,6 +57,8 @@ type BarnabasBroker struct {
 	Addr   string // host:port of its PLAINTEXT listener, or what {addr} stands for in its properties
 	Keeper string // host:port of its embedded ZooKeeper, if it has one
 	Dir    string // log.dirs
+
+	binary string
 	args   []string
 	ready  func(addr string) bool
 }
@@ -66,8 +68,14 @@ type BarnabasBroker struct {
 // Properties are name=value; {addr} in a value stands for Addr.
 func Barnabas(t testing.TB, id int, properties ...string) *BarnabasBroker {
 	t.Helper()
+	return BarnabasFrom(t, Binary(t), id, properties...)
+}
+
+// BarnabasFrom is Barnabas with another binary.
+func BarnabasFrom(t testing.TB, binary string, id int, properties ...string) *BarnabasBroker {
+	t.Helper()
 	dir := t.TempDir()
-	b := &BarnabasBroker{Addr: "127.0.0.1:" + FreePort(t), Dir: filepath.Join(dir, "data")}
+	b := &BarnabasBroker{binary: binary, Addr: "127.0.0.1:" + FreePort(t), Dir: filepath.Join(dir, "data")}
 	defaults := []string{fmt.Sprintf("broker.id=%d", id), "listeners=PLAINTEXT://" + b.Addr, "log.dirs=" + b.Dir}
 	embedded := true
 	for _, p := range properties {
@@ -90,7 +98,7 @@ func Barnabas(t testing.TB, id int, properties ...string) *BarnabasBroker {
 // nothing.
 func (b *BarnabasBroker) Launch(t testing.TB) {
 	t.Helper()
-	b.Process = Start(t, "barnabas", exec.Command(Binary(t), b.args...))
+	b.Process = Start(t, "barnabas", exec.Command(b.binary, b.args...))
 }
 
 // Restart is Launch, and waits until the broker answers.
