@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"strings"
 	"syscall"
 	"testing"
@@ -286,6 +287,47 @@ func TestASnapshotIsOfOneMoment(t *testing.T) {
 		if len(tr.slots) != len(tr.nodes) && !slices.Contains(tr.slots, nil) {
 			t.Fatal("slots")
 		}
+	}
+}
+
+// A snapshot that waits for the disk holds no write up, and none is lost that
+// was answered meanwhile.
+func TestWritesGoOnWhileASnapshotIsWritten(t *testing.T) {
+	began, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	fsys := vfs.NewFaulty(vfs.OS, func(op vfs.Op, name string, _ int) error {
+		if op == vfs.OpWrite && filepath.Base(name) == newSnapshot {
+			once.Do(func() { close(began) })
+			<-goOn
+		}
+		return nil
+	})
+	o := quiet()
+	o.fs, o.Dir = fsys, t.TempDir()
+	s := open(t, o)
+	c := connect(t, s)
+	const big = 1 << 20
+	written := 0
+	write := func(size int) {
+		call(t, c, jute.OpCreate, &jute.CreateRequest{Path: fmt.Sprint("/n", written), Data: make([]byte, size), ACL: jute.WorldACL()}, jute.OK)
+		written++
+	}
+	for range minLogged/big + 1 {
+		write(big)
+	}
+	<-began
+	for range 50 {
+		write(1)
+	}
+	if !s.taking.Load() {
+		t.Error("the snapshot is over")
+	}
+	close(goOn)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := count(t, o); err != nil || n != written {
+		t.Fatal(n, err)
 	}
 }
 
