@@ -67,7 +67,8 @@ type Broker struct {
 	markers      *markers.Writer
 	sasl         map[string]*security.Listener // by the name of a listener that has SASL
 	users        *security.Credentials
-	logins       map[string]sasl.Mechanism // how this broker authenticates, by the listener's name
+	tls          map[string]*transport     // the same for TLS
+	logins       map[string]sasl.Mechanism // how this broker authenticates to others, by the listener's name
 	markerConns  markerConns
 	verifier     *verifier
 	handlers     atomic.Pointer[api.Broker] // api, once it is there

@@ -149,7 +149,7 @@ func (b *Broker) serve(ctx context.Context) error {
 	var listeners []server.Listener
 	for i, l := range b.info.Listeners {
 		listeners = append(listeners, server.Listener{
-			Listener: b.sockets[i], Name: l.Name, Protocol: l.Protocol.String(), SASL: b.sasl[l.Name], InterBroker: l.Name == c.InterBrokerListener(),
+			Listener: b.sockets[i], Name: l.Name, Protocol: l.Protocol.String(), TLS: b.tls[l.Name].listen(), SASL: b.sasl[l.Name], InterBroker: l.Name == c.InterBrokerListener(),
 			MaxConnections: c.ForListener(l.Name).Int("max.connections"),
 		})
 	}
@@ -173,6 +173,7 @@ func (b *Broker) serve(ctx context.Context) error {
 		return nil
 	})
 	b.config.Subscribe(func(_, now *config.Broker) { s.SetLimits(limits(now)) })
+	b.renewStores()
 	wait, cancel := context.WithTimeout(ctx, firstMetadata)
 	defer cancel()
 	if !b.metadata.WaitFor(func() bool { return len(b.metadata.Cluster().Brokers) > 0 }, wait.Done()) {

@@ -39,11 +39,14 @@ func (b *Broker) dialer() peer.Dialer { return b.dialerTo(b.config.Load().InterB
 // dialerTo connects to a listener of other brokers, which has the security of
 // this broker's listener of that name.
 func (b *Broker) dialerTo(listener string) peer.Dialer {
-	tcp := peer.Plaintext{ReceiveBuffer: b.config.Load().Int("replica.socket.receive.buffer.bytes")}
-	if m := b.logins[listener]; m != nil {
-		return peer.SASL{Dialer: tcp, Mechanism: m, ClientID: b.clientID()}
+	var d peer.Dialer = peer.Plaintext{ReceiveBuffer: b.config.Load().Int("replica.socket.receive.buffer.bytes")}
+	if t := b.tls[listener]; t != nil {
+		d = peer.TLS{Dialer: d, Config: t.client.Load}
 	}
-	return tcp
+	if m := b.logins[listener]; m != nil {
+		d = peer.SASL{Dialer: d, Mechanism: m, ClientID: b.clientID()}
+	}
+	return d
 }
 
 // address returns where a live broker's inter-broker listener is.

@@ -29,31 +29,8 @@ func zkTLS(c *config.Broker) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("zookeeper.ssl.*: %w", err)
 	}
-	for i, name := range c.List(prefix + "enabled.protocols") {
-		version, ok := map[string]uint16{"TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.VersionTLS13}[name]
-		if !ok {
-			return nil, fmt.Errorf("%senabled.protocols: %s: write TLSv1.2, TLSv1.3 or both", prefix, name)
-		}
-		if i == 0 {
-			t.MinVersion, t.MaxVersion = version, version
-		}
-		t.MinVersion, t.MaxVersion = min(t.MinVersion, version), max(t.MaxVersion, version)
-	}
-	for _, name := range c.List(prefix + "cipher.suites") {
-		id, ok := suite(name)
-		if !ok {
-			return nil, fmt.Errorf("%scipher.suites: %s is unknown or not safe", prefix, name)
-		}
-		t.CipherSuites = append(t.CipherSuites, id)
+	if err := pemstore.Limit(t, c.List(prefix+"enabled.protocols"), c.List(prefix+"cipher.suites")); err != nil {
+		return nil, fmt.Errorf("%s%w", prefix, err)
 	}
 	return t, nil
-}
-
-func suite(name string) (uint16, bool) {
-	for _, s := range tls.CipherSuites() {
-		if s.Name == name {
-			return s.ID, true
-		}
-	}
-	return 0, false
 }

@@ -13,7 +13,7 @@
 // ask for the peer's ApiVersions when they connect ([Options.Negotiate]).
 //
 // A [Dialer] makes the transport; it is the one place where security towards
-// other brokers belongs: [Plaintext] is TCP alone, [SASL] authenticates on it.
+// other brokers belongs: [Plaintext] is TCP alone, [TLS] and [SASL] are on top.
 // A connection whose SASL session is about to end is made anew before the next
 // request.
 //

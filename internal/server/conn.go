@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -78,8 +79,12 @@ func newConn(s *Server, l *Listener, nc net.Conn, host string) *conn {
 	}
 	c.active.Store(time.Now().UnixNano())
 	c.in.c = c
-	c.in.mark.init(nc)
-	c.out.init(nc, s)
+	bufferSizes(nc, s.o.SendBuffer, s.o.ReceiveBuffer)
+	if l.TLS != nil {
+		c.nc = tls.Server(nc, l.TLS)
+	}
+	c.in.mark.init(c.nc)
+	c.out.init(c.nc, s)
 	return c
 }
 
@@ -91,7 +96,10 @@ func (c *conn) serve() {
 			c.shut()
 		}
 	}()
-	err := c.loop()
+	err := c.greet()
+	if err == nil {
+		err = c.loop()
+	}
 	// A client may have closed its side only after its last request; what waits
 	// is answered with what there is, what runs comes to its end.
 	c.complain(err)
@@ -99,6 +107,29 @@ func (c *conn) serve() {
 	c.shut()
 	close(c.info.Done)
 	c.cancelWaits()
+}
+
+// greet is the TLS handshake, where there is one.
+func (c *conn) greet() error {
+	t, ok := c.nc.(*tls.Conn)
+	if !ok {
+		return nil
+	}
+	t.SetDeadline(time.Now().Add(c.s.o.Stall))
+	if c.s.stopping() { // whose deadline may have been the one before
+		return errAskedToStop
+	}
+	err := t.Handshake()
+	t.SetDeadline(time.Time{})
+	var op *net.OpError
+	switch {
+	case err == nil || c.s.stopping():
+		return err
+	case errors.As(err, &op) && op.Op == "remote error":
+		return fmt.Errorf("TLS handshake: the client says: %v", op.Err)
+	default:
+		return fmt.Errorf("TLS handshake: %w", err)
+	}
 }
 
 func (c *conn) loop() error {

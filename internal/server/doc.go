@@ -13,8 +13,11 @@
 // A frame whose length is not positive or larger than it may be, a header that
 // is cut short, an API key or version that is not served: each closes its
 // connection with one log line. Connections beyond the limits are closed or
-// kept waiting as Kafka does. A listener with a security protocol other than
-// PLAINTEXT or SASL_PLAINTEXT is an error of [New].
+// kept waiting as Kafka does. A listener without what its security protocol
+// needs is an error of [New].
+//
+// On a TLS listener the handshake comes first, on the connection's own goroutine
+// and within Options.Stall; files are copied then, not sent.
 //
 // On a SASL listener, package security says of each frame whether it may come,
 // and how large it may be before the client has authenticated; a bare token is

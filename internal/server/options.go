@@ -1,26 +1,29 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"time"
 
 	"barnabas/internal/api"
 	"barnabas/internal/security"
 )
 
-// ErrProtocol is what New answers for a listener that it can't serve.
-var ErrProtocol = errors.New("security protocol is not supported yet")
+// ErrProtocol is what New answers for a listener that has not what its protocol
+// needs.
+var ErrProtocol = errors.New("security protocol needs TLS or SASL, or has none")
 
 // Listener is a bound socket and what the configuration calls it.
 type Listener struct {
 	net.Listener
-	Name     string // such as PLAINTEXT or INTERNAL
-	Protocol string // PLAINTEXT or SASL_PLAINTEXT; others are refused
-	// SASL is what a SASL_PLAINTEXT listener takes; nil for PLAINTEXT.
-	SASL *security.Listener
+	Name     string             // such as PLAINTEXT or INTERNAL
+	Protocol string             // PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL
+	TLS      *tls.Config        // of the protocols with SSL in their name
+	SASL     *security.Listener // of those with SASL
 	// InterBroker connections are let in beyond the broker-wide limit.
 	InterBroker bool
 	// MaxConnections is listener.name.<name>.max.connections; 0 is no limit.
@@ -65,11 +68,8 @@ func (o *Options) fill() error {
 		o.Stall = 30 * time.Second
 	}
 	for _, l := range o.Listeners {
-		switch {
-		case l.Protocol == "SASL_PLAINTEXT" && l.SASL != nil:
-		case (l.Protocol == "PLAINTEXT" || l.Protocol == "") && l.SASL == nil:
-		default:
-			return fmt.Errorf("listener %s: %w: %s; use PLAINTEXT or SASL_PLAINTEXT", l.Name, ErrProtocol, l.Protocol)
+		if strings.HasSuffix(l.Protocol, "SSL") != (l.TLS != nil) || strings.HasPrefix(l.Protocol, "SASL") != (l.SASL != nil) {
+			return fmt.Errorf("listener %s: %w: %s", l.Name, ErrProtocol, l.Protocol)
 		}
 	}
 	return nil

@@ -37,15 +37,23 @@ func (s *sender) init(nc net.Conn, server *Server) {
 	if !ok {
 		return
 	}
-	if n := server.o.SendBuffer; n > 0 {
-		tcp.SetWriteBuffer(n)
-	}
-	if n := server.o.ReceiveBuffer; n > 0 {
-		tcp.SetReadBuffer(n)
-	}
 	if raw, err := tcp.SyscallConn(); err == nil && canSendfile {
 		s.raw = raw
 		s.file.init()
+	}
+}
+
+// bufferSizes sets a socket's buffers; 0 or less leaves them to the system.
+func bufferSizes(nc net.Conn, send, receive int) {
+	tcp, ok := nc.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	if send > 0 {
+		tcp.SetWriteBuffer(send)
+	}
+	if receive > 0 {
+		tcp.SetReadBuffer(receive)
 	}
 }
 

@@ -270,7 +270,10 @@ func TestStartRefusesWithAClearError(t *testing.T) {
 		endsWith(t, start(t, t.TempDir(), sasl...), "listener.name.sasl_plaintext.plain.sasl.jaas.config is not set", "PlainLoginModule")
 	})
 	t.Run("TLS", func(t *testing.T) {
-		endsWith(t, start(t, t.TempDir(), "listeners=SSL://127.0.0.1:0", "security.inter.broker.protocol=SSL"), "SSL is not supported yet", "SASL_PLAINTEXT")
+		ssl := []string{"listeners=SSL://127.0.0.1:0", "security.inter.broker.protocol=SSL"}
+		endsWith(t, start(t, t.TempDir(), ssl...), "ssl.keystore.location is not set", "PEM")
+		endsWith(t, start(t, t.TempDir(), append(ssl, "ssl.keystore.location=/no/keystore.jks")...), "ssl.keystore.type=JKS", "PEM", "convert")
+		endsWith(t, start(t, t.TempDir(), append(ssl, "ssl.keystore.location=/no/keystore.pem", "ssl.keystore.type=PEM")...), "/no/keystore.pem")
 	})
 	t.Run("bad value, with file and line", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "server.properties")
