@@ -12,8 +12,8 @@ import (
 	"barnabas/internal/record"
 )
 
-// dumpLogCommand is kafka-dump-log (kafka.tools.DumpLogSegments). The decoders
-// of Kafka's own topics are left out.
+// dumpLogCommand is kafka-dump-log (kafka.tools.DumpLogSegments), without what is
+// for KRaft and tiered storage.
 func dumpLogCommand() *Command {
 	return &Command{
 		Name: "dump-log", Script: "kafka-dump-log", Short: "Print the content of segments and their indexes",
@@ -23,8 +23,10 @@ func dumpLogCommand() *Command {
 			{Name: "deep-iteration", Text: "if set, uses deep instead of shallow iteration. Automatically set if print-data-log is enabled."},
 			{Name: "files", Arg: "String: file1, file2, ...", Required: true, Text: "REQUIRED: The comma separated list of data and index log files to be dumped."},
 			{Name: "max-bytes", Arg: "Integer: size", Default: "2147483647", Text: "Limit the amount of total batches read in bytes avoiding reading the whole .log file(s)."},
+			{Name: "offsets-decoder", Text: "if set, log data will be parsed as offset data from the __consumer_offsets topic."},
 			{Name: "print-data-log", Text: "if set, printing the messages content when dumping data logs."},
 			{Name: "skip-record-metadata", Text: "whether to skip printing metadata for each record."},
+			{Name: "transaction-log-decoder", Text: "if set, log data will be parsed as transaction metadata from the __transaction_state topic."},
 			{Name: "verify-index-only", Text: "if set, just verify the index log without printing its content."},
 		},
 		Run: runDumpLog,
@@ -35,6 +37,7 @@ func dumpLogCommand() *Command {
 type dump struct {
 	c             *Call
 	deep, data    bool
+	decode        decoder
 	metadata      bool
 	verify        bool
 	maxBytes      int64
@@ -50,6 +53,13 @@ func runDumpLog(c *Call) error {
 	}
 	d := &dump{c: c, data: c.Args.Has("print-data-log"), metadata: !c.Args.Has("skip-record-metadata"), verify: c.Args.Has("verify-index-only"),
 		maxBytes: 1<<31 - 1, notInOrder: map[string][][2]int64{}, mismatches: map[string][][2]int64{}}
+	d.decode = decodePlain
+	switch offsets, txns := c.Args.Has("offsets-decoder"), c.Args.Has("transaction-log-decoder"); {
+	case offsets:
+		d.decode, d.data = decodeOffsets, true
+	case txns:
+		d.decode, d.data = decodeTransactions, true
+	}
 	d.deep = d.data || c.Args.Has("deep-iteration")
 	if v := c.Args.Text("max-bytes"); v != "" {
 		n, err := strconv.ParseInt(v, 10, 32)
@@ -240,12 +250,12 @@ func (d *dump) batch(name string, b record.Batch, pos int64) {
 	if !d.deep {
 		return
 	}
-	if err := b.Each(0, func(r *record.Record) error { d.record(name, b, r); return nil }); err != nil {
+	if err := b.Each(0, func(r *record.Record) error { return d.record(name, b, r) }); err != nil {
 		fmt.Fprintf(d.c.Err, "%s: the records of the batch at position %d can't be read: %v\n", name, pos, err)
 	}
 }
 
-func (d *dump) record(name string, b record.Batch, r *record.Record) {
+func (d *dump) record(name string, b record.Batch, r *record.Record) error {
 	if d.lastOfRecords >= 0 && r.Offset != d.lastOfRecords+1 {
 		d.notInOrder[name] = append(d.notInOrder[name], [2]int64{d.lastOfRecords, r.Offset})
 	}
@@ -279,13 +289,19 @@ func (d *dump) record(name string, b record.Batch, r *record.Record) {
 			d.marker(r)
 		}
 	}
-	if d.data && !b.Control() && r.Value != nil { // Kafka shows no key of a tombstone either
-		if r.Key != nil {
-			fmt.Fprintf(d.c.Out, "%skey: %s", prefix, r.Key)
-		}
-		fmt.Fprintf(d.c.Out, " payload: %s", r.Value)
+	var key, value *string
+	var err error
+	if d.data && !b.Control() {
+		key, value, err = d.decode(r)
+	}
+	if key != nil {
+		fmt.Fprintf(d.c.Out, "%skey: %s", prefix, *key)
+	}
+	if value != nil {
+		fmt.Fprintf(d.c.Out, " payload: %s", *value)
 	}
 	fmt.Fprintln(d.c.Out)
+	return err
 }
 
 func (d *dump) marker(r *record.Record) {
