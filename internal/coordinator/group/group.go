@@ -51,6 +51,8 @@ type group struct {
 	order   []*member         // in the order of joining
 	static  map[string]string // instance id to member id
 	pending map[string]struct{}
+	told    int  // bytes of the members' protocols
+	stored  bool // there is a record of the group
 	// supported counts, for each protocol, the members that have it.
 	supported map[string]int
 	awaiting  int // members that wait for the end of the join phase
@@ -137,6 +139,7 @@ func (g *group) add(m *member) {
 }
 
 func (g *group) count(m *member, by int) {
+	g.told += by * protocolBytes(m.protocols)
 	for _, p := range m.protocols {
 		if g.supported[p.name] += by; g.supported[p.name] == 0 {
 			delete(g.supported, p.name)

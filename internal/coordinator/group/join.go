@@ -57,6 +57,11 @@ func (m *Machine) Join(r *kmsg.JoinGroupRequest, clientID, host string, from coo
 		g.dropConsumers(out) // it is empty: a classic one takes its place
 		g.consumer = nil
 	}
+	if code := m.room(g, j); code != wire.None {
+		j.refuse(code)
+		m.dropBare(g)
+		return
+	}
 	switch {
 	case !m.hasRoom(g, r.MemberID):
 		g.remove(r.MemberID)
@@ -68,6 +73,7 @@ func (m *Machine) Join(r *kmsg.JoinGroupRequest, clientID, host string, from coo
 		m.joinKnown(g, j)
 	}
 	m.maybeCompleteJoin(g, now, out)
+	m.dropBare(g)
 }
 
 func hasProtocol(all []protocol, name string) bool {

@@ -40,11 +40,14 @@ type Machine struct {
 	groups map[string]*group
 	// producers are the groups with offsets of a producer's open transaction.
 	producers map[int64]map[string]struct{}
+	// unstored are the groups that JoinGroup made, and perhaps some that were
+	// stored since.
+	unstored map[string]struct{}
 }
 
 // New returns a Machine without groups.
 func New(c Config) *Machine {
-	return &Machine{c: c, groups: map[string]*group{}, producers: map[int64]map[string]struct{}{}}
+	return &Machine{c: c, groups: map[string]*group{}, producers: map[int64]map[string]struct{}{}, unstored: map[string]struct{}{}}
 }
 
 // The timers of a machine. A is the group, B the member.
@@ -205,7 +208,7 @@ func (m *Machine) replayGroup(id string, s *stored) {
 		g = newGroup(id, -1)
 		m.groups[id] = g
 	}
-	g.consumer = nil
+	g.consumer, g.stored = nil, true
 	kept := map[string]struct{}{}
 	for i := range s.members {
 		kept[s.members[i].id] = struct{}{}
@@ -290,6 +293,7 @@ func (m *Machine) Expired(t coordinator.Timer, now time.Time, out *coordinator.E
 		if _, ok := g.pending[t.B]; ok {
 			g.remove(t.B)
 			m.maybeCompleteJoin(g, now, out)
+			m.dropBare(g)
 		}
 	case joinTimer:
 		m.joinPhaseOver(g, now, out)

@@ -199,6 +199,7 @@ func (m *Machine) leave(g *group, l *kmsg.LeaveGroupRequestMember, now time.Time
 		out.Stop(pendingOf(g, l.MemberID))
 		g.remove(l.MemberID)
 		m.maybeCompleteJoin(g, now, out)
+		m.dropBare(g)
 		return wire.None
 	}
 	if code := g.checkMember(l.MemberID, l.InstanceID); code != wire.None {
