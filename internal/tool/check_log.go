@@ -2,9 +2,11 @@ package tool
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,10 +20,11 @@ import (
 func checkLogCommand() *Command {
 	return &Command{
 		Name: "check-log", Short: "Verify the files of log directories while no broker runs on them",
-		Purpose: "This tool reads every batch of every segment, and what the indexes and snapshots say of them. It changes nothing.",
-		Example: []string{"barnabas check-log --log-dirs barnabas-data"},
+		Purpose: "This tool reads every batch of every segment, and what the indexes and snapshots say of them. It changes nothing; with --repair-to it writes a copy that holds every whole batch, for a broker to start on.",
+		Example: []string{"barnabas check-log --log-dirs barnabas-data", "barnabas check-log --log-dirs barnabas-data --repair-to repaired"},
 		Options: []Option{
 			{Name: "log-dirs", Arg: "String: dir1, dir2, ...", Required: true, Ours: true, Text: "The log directories, or single partitions' folders."},
+			{Name: "repair-to", Arg: "String: folder", Ours: true, Text: "A new or empty folder for a repaired copy: all batches that are whole, and what lies between them in files of its own. Of several log directories the copies lie in it by number."},
 			{Name: "quiet", Ours: true, Text: "Tell of what is wrong only."},
 		},
 		Run: runCheckLog,
@@ -34,6 +37,8 @@ type checking struct {
 	problems int
 	bytes    int64
 	batches  int64
+	said     int64      // bytes when progress was last told
+	repair   *repairing // nil: nothing is written
 }
 
 func runCheckLog(c *Call) error {
@@ -41,36 +46,29 @@ func runCheckLog(c *Call) error {
 		return err
 	}
 	k := &checking{c: c}
-	var folders []string
-	for _, dir := range strings.Split(c.Args.Text("log-dirs"), ",") {
-		dir = strings.TrimSpace(dir)
-		own, err := filepath.Glob(filepath.Join(dir, "*.log"))
-		if err != nil {
+	dirs := strings.Split(c.Args.Text("log-dirs"), ",")
+	for i := range dirs {
+		dirs[i] = strings.TrimSpace(dirs[i])
+	}
+	var err error
+	if to := c.Args.Text("repair-to"); to != "" {
+		if k.repair, err = newRepair(k, to, dirs); err != nil {
 			return err
-		}
-		if len(own) > 0 {
-			folders = append(folders, dir)
-		}
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			if e.IsDir() && strings.Contains(e.Name(), "-") && !strings.HasSuffix(e.Name(), "-delete") {
-				folders = append(folders, filepath.Join(dir, e.Name()))
-			}
 		}
 	}
-	for i, folder := range folders {
-		if err := k.folder(folder); err != nil {
+	done := 0
+	for i, dir := range dirs {
+		n, err := k.logDir(dir, i, len(dirs))
+		if err != nil {
 			return err
 		}
-		if !c.Args.Has("quiet") && (i+1)%100 == 0 {
-			fmt.Fprintf(c.Err, "%d of %d partitions, %d MiB\n", i+1, len(folders), k.bytes>>20)
-		}
+		done += n
 	}
 	if !c.Args.Has("quiet") {
-		fmt.Fprintf(c.Out, "%d partitions, %d batches, %d bytes: %d problems\n", len(folders), k.batches, k.bytes, k.problems)
+		fmt.Fprintf(c.Out, "%d partitions, %d batches, %d bytes: %d problems\n", done, k.batches, k.bytes, k.problems)
+	}
+	if k.repair != nil {
+		fmt.Fprintf(c.Out, "the copy in %s has every whole batch; %d bytes that are in none lie in its *.cut files\n", k.repair.to, k.repair.lost)
 	}
 	if k.problems > 0 {
 		return ErrReported
@@ -78,31 +76,96 @@ func runCheckLog(c *Call) error {
 	return nil
 }
 
+// logDir checks a log directory, or a single partition's folder.
+func (k *checking) logDir(dir string, i, of int) (partitions int, err error) {
+	own, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	if err != nil {
+		return 0, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0, err
+	}
+	var folders []string
+	target := ""
+	if k.repair != nil {
+		target = k.repair.dir(dir, i, of)
+	}
+	if len(own) > 0 {
+		folders = append(folders, dir)
+	} else if k.repair != nil {
+		if err := k.repair.files(dir, target); err != nil {
+			return 0, err
+		}
+	}
+	for _, e := range entries {
+		if e.IsDir() && strings.Contains(e.Name(), "-") && !strings.HasSuffix(e.Name(), "-delete") {
+			folders = append(folders, filepath.Join(dir, e.Name()))
+		}
+	}
+	for j, folder := range folders {
+		if err := k.folder(folder, filepath.Join(target, filepath.Base(folder))); err != nil {
+			return 0, err
+		}
+		if (j+1)%100 == 0 {
+			k.progress(fmt.Sprintf("%s: %d of %d partitions", dir, j+1, len(folders)))
+		}
+	}
+	return len(folders), nil
+}
+
+func (k *checking) progress(what string) {
+	if !k.c.Args.Has("quiet") {
+		fmt.Fprintf(k.c.Err, "%s, %d MiB\n", what, k.bytes>>20)
+	}
+	k.said = k.bytes
+}
+
 func (k *checking) bad(file, format string, args ...any) {
 	k.problems++
 	fmt.Fprintf(k.c.Out, "%s: %s\n", file, fmt.Sprintf(format, args...))
 }
 
-func (k *checking) folder(dir string) error {
+// folder checks a partition; target is where the copy of it goes, if one is made.
+func (k *checking) folder(dir, target string) error {
 	logs, err := filepath.Glob(filepath.Join(dir, "*.log"))
 	if err != nil {
 		return err
 	}
 	slices.Sort(logs)
-	next := int64(0)
-	for _, name := range logs {
-		base, err := strconv.ParseInt(strings.TrimSuffix(filepath.Base(name), ".log"), 10, 64)
+	if k.repair != nil {
+		if err := k.repair.files(dir, target); err != nil {
+			return err
+		}
+	}
+	var bases []int64
+	for i := 0; i < len(logs); i++ {
+		base, err := strconv.ParseInt(strings.TrimSuffix(filepath.Base(logs[i]), ".log"), 10, 64)
 		if err != nil {
+			logs = slices.Delete(logs, i, i+1)
+			i--
 			continue
 		}
-		if base < next {
-			k.bad(name, "begins at offset %d, the segment before it ends at %d", base, next)
+		bases = append(bases, base)
+	}
+	next := int64(0)
+	for i, name := range logs {
+		if bases[i] < next {
+			k.bad(name, "begins at offset %d, the segment before it ends at %d", bases[i], next)
 		}
-		at, err := k.segment(name, base)
+		until := int64(math.MaxInt64)
+		if i+1 < len(logs) {
+			until = bases[i+1]
+		}
+		out, err := k.repair.open(filepath.Join(target, filepath.Base(name)))
 		if err != nil {
 			return err
 		}
-		next = max(at, base)
+		at, err := k.segment(name, max(bases[i], next), bases[i], until, out)
+		if err = errors.Join(err, out.close()); err != nil {
+			return err
+		}
+		next = max(at, bases[i])
 	}
 	snapshots, err := filepath.Glob(filepath.Join(dir, "*.snapshot"))
 	for _, name := range snapshots {
@@ -111,8 +174,13 @@ func (k *checking) folder(dir string) error {
 	return err
 }
 
-// segment walks the batches and returns the offset after the last one.
-func (k *checking) segment(name string, base int64) (int64, error) {
+// mostOfBatch is larger than any batch that a broker takes.
+const mostOfBatch = 256 << 20
+
+// segment walks the batches from offset next on, which must lie below until, and
+// returns the offset after the last one. Behind a damage it goes on with the next
+// whole batch.
+func (k *checking) segment(name string, next, base, until int64, out *copying) (int64, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return 0, err
@@ -123,10 +191,9 @@ func (k *checking) segment(name string, base int64) (int64, error) {
 		return 0, err
 	}
 	ends := map[int64]int64{} // position -> last offset
-	next, pos := base, int64(0)
 	var b record.Batch
 	head := make([]byte, record.BatchHeaderSize)
-	for pos < info.Size() {
+	for pos := int64(0); pos < info.Size(); {
 		if err := k.c.Context.Err(); err != nil {
 			return 0, err
 		}
@@ -135,36 +202,57 @@ func (k *checking) segment(name string, base int64) (int64, error) {
 			return 0, err
 		}
 		size, err := record.EntrySize(head[:n])
-		if err != nil || size == 0 || pos+int64(size) > info.Size() {
-			k.bad(name, "%d bytes from position %d on are no whole batch", info.Size()-pos, pos)
-			break
+		good := err == nil && size > 0 && size <= mostOfBatch && pos+int64(size) <= info.Size()
+		if good {
+			b = slices.Grow(b[:0], size)[:size]
+			if _, err := f.ReadAt(b, pos); err != nil {
+				return 0, err
+			}
+			good = k.batch(name, b, pos, next, until)
 		}
-		b = slices.Grow(b[:0], size)[:size]
-		if _, err := f.ReadAt(b, pos); err != nil {
+		if good {
+			ends[pos] = b.LastOffset()
+			next = max(next, b.NextOffset())
+			k.batches++
+			if err := out.batch(b); err != nil {
+				return 0, err
+			}
+			pos += int64(size)
+			if k.bytes += int64(size); k.bytes-k.said > 1<<30 {
+				k.progress(name)
+			}
+			continue
+		}
+		to, err := nextBatch(f, pos, info.Size(), next, mostOfBatch)
+		if err != nil {
 			return 0, err
 		}
-		k.batch(name, b, pos, next)
-		ends[pos] = b.LastOffset()
-		next = max(next, b.NextOffset())
-		k.batches++
-		pos += int64(size)
+		k.bad(name, "%d bytes from position %d on are in no whole batch that follows offset %d", to-pos, pos, next-1)
+		if err := out.setAside(f, pos, to); err != nil {
+			return 0, err
+		}
+		pos = to
 	}
-	k.bytes += pos
 	k.index(strings.TrimSuffix(name, ".log")+".index", base, ends)
 	return next, nil
 }
 
-func (k *checking) batch(name string, b record.Batch, pos, next int64) {
+// batch tells whether a batch is whole, and in its place.
+func (k *checking) batch(name string, b record.Batch, pos, next, until int64) bool {
 	switch err := b.Check(); {
 	case err != nil:
 		k.bad(name, "position %d, offset %d: %v", pos, b.LastOffset(), err)
-		return
 	case b.LastOffset() < next || b.Magic() >= 2 && b.BaseOffset() < next:
 		k.bad(name, "position %d: offset %d comes after %d", pos, b.BaseOffset(), next-1)
+	case b.LastOffset() >= until:
+		k.bad(name, "position %d: offset %d is beyond the segment's end at %d", pos, b.LastOffset(), until)
+	default:
+		if err := b.Each(0, func(*record.Record) error { return nil }); err != nil {
+			k.bad(name, "position %d, offset %d: %v", pos, b.LastOffset(), err)
+		}
+		return true
 	}
-	if err := b.Each(0, func(*record.Record) error { return nil }); err != nil {
-		k.bad(name, "position %d, offset %d: %v", pos, b.LastOffset(), err)
-	}
+	return false
 }
 
 // index checks that each entry names the batch at its position.
