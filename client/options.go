@@ -64,15 +64,19 @@ const (
 )
 
 type producerConfig struct {
-	brokers     []string
-	clientID    string
-	mode        Mode
-	acks        Acks
-	retries     int
-	backoff     time.Duration
-	timeout     time.Duration // of a request
-	delivery    time.Duration // of a record, 0: what the retries take at most
-	idempotent  bool
+	brokers    []string
+	clientID   string
+	mode       Mode
+	acks       Acks
+	retries    int
+	backoff    time.Duration
+	timeout    time.Duration // of a request
+	delivery   time.Duration // of a record, 0: what the retries take at most
+	idempotent bool
+
+	transactionalID    string
+	transactionTimeout time.Duration
+
 	compression []kgo.CompressionCodec
 	partitioner Partitioner
 	keys        Serializer
@@ -102,7 +106,7 @@ func defaultProducerConfig() *producerConfig {
 		clientID: "barnabas", acks: AllAcks, retries: 3, backoff: 100 * time.Millisecond, timeout: 30 * time.Second,
 		partitioner: Murmur2(), keys: ByType, values: ByType,
 		batchBytes: 1000000, queueRecords: 10000, queueBytes: 32 << 20, queueWait: -1,
-		metadataAge: 5 * time.Minute,
+		metadataAge: 5 * time.Minute, transactionTimeout: time.Minute,
 	}
 }
 

@@ -131,6 +131,7 @@ func (c *producerConfig) kafkaOptions() []kgo.Opt {
 	default:
 		opts = append(opts, kgo.RequiredAcks(kgo.AllISRAcks()))
 	}
+	opts = append(opts, c.transactionOptions()...)
 	if !c.idempotent {
 		opts = append(opts, kgo.DisableIdempotentWrite(), kgo.MaxProduceRequestsInflightPerBroker(inFlight))
 	}

@@ -24,6 +24,10 @@ func (c *producerConfig) applyProperties() {
 	r.ms(&c.timeout, 1, "request.timeout.ms", "timeout.ms")
 	r.ms(&c.delivery, 0, "delivery.timeout.ms")
 	r.bool(&c.idempotent, "enable.idempotence")
+	if r.string(&c.transactionalID, "transactional.id"); c.transactionalID != "" {
+		c.idempotent = true
+	}
+	r.ms(&c.transactionTimeout, 1, "transaction.timeout.ms")
 	r.int(&c.batchRecords, 0, "batch.num.messages")
 	r.int(&c.batchBytes, 1, "batch.size")
 	r.ms(&c.batchTime, 0, "linger.ms", "queue.buffering.max.ms")

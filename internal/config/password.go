@@ -175,9 +175,9 @@ func (e *passwordEncoder) decode(stored string) (string, error) {
 	return string(text), nil
 }
 
-// isPassword tells whether a dynamic property is stored encoded
+// IsPassword tells whether a dynamic property is stored encoded
 // (DynamicBrokerConfig.isPasswordConfig).
-func isPassword(key string) bool {
+func IsPassword(key string) bool {
 	return slices.ContainsFunc(brokerTable.sorted, func(d *Definition) bool {
 		return d.Sensitive() && d.Mode != ReadOnly && strings.HasSuffix(key, d.Name)
 	})
@@ -189,7 +189,7 @@ func isPassword(key string) bool {
 func (b *Broker) EncodePasswords(perBroker map[string]string) (map[string]string, error) {
 	out := maps.Clone(perBroker)
 	for key, password := range perBroker {
-		if !isPassword(key) {
+		if !IsPassword(key) {
 			continue
 		}
 		e, err := b.passwordEncoder("password.encoder.secret")
@@ -212,7 +212,7 @@ func (b *Broker) DecodePasswords(stored map[string]string) (map[string]string, [
 func (b *Broker) decodePasswords(stored map[string]string, secretKey string) (out map[string]string, warnings []Warning) {
 	out = maps.Clone(stored)
 	for key, text := range stored {
-		if !isPassword(key) {
+		if !IsPassword(key) {
 			continue
 		}
 		e, err := b.passwordEncoder(secretKey)
@@ -237,7 +237,7 @@ func (b *Broker) ReencodePasswords(stored map[string]string) (out map[string]str
 	plain, _ := b.decodePasswords(stored, "password.encoder.old.secret") // the others stay
 	out = maps.Clone(stored)
 	for key, password := range plain {
-		if !isPassword(key) {
+		if !IsPassword(key) {
 			continue
 		}
 		encoded, err := b.EncodePasswords(map[string]string{key: password})

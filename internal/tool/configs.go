@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"barnabas/internal/config"
+	"barnabas/internal/zookeeper"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -50,7 +52,7 @@ func configsCommand() *Command {
 			value("user", "The user's principal name."),
 			flag("user-defaults", "The config defaults for all users."),
 			{Name: "zk-tls-config-file", Arg: "String: ZooKeeper TLS configuration", Text: "Identifies the file where ZooKeeper client TLS connectivity properties are defined."},
-			{Name: "zookeeper", Arg: "String: urls", Text: "DEPRECATED. The connection string for the zookeeper connection in the form host:port. Required when configuring SCRAM credentials for users or dynamic broker configs when the relevant broker(s) are down. Not allowed otherwise."},
+			{Name: "zookeeper", Arg: "String: urls", Text: "DEPRECATED. The connection string for the zookeeper connection in the form host:port. Required when configuring SCRAM credentials for users or dynamic broker configs when the relevant broker(s) are down. (Otherwise in Kafka's script up to 2.8.)"},
 		},
 		Run: runConfigs,
 	}
@@ -130,13 +132,12 @@ func checkConfigs(a *Args, list []entity) error {
 		}
 		kinds = append(kinds, e.kind)
 	}
-	allowed, by := entityTypes, "--bootstrap-server or --bootstrap-controller"
-	if !a.Has("bootstrap-server") && !a.Has("bootstrap-controller") {
-		allowed, by = []string{"users", "brokers"}, "--zookeeper"
+	if a.count("bootstrap-server", "bootstrap-controller") > 0 && a.Has("zookeeper") {
+		return terse("Only one of --bootstrap-server or --zookeeper must be specified")
 	}
 	for _, k := range kinds {
-		if !slices.Contains(allowed, k) {
-			return terse("Invalid entity type %s, the entity type must be one of %s with a %s argument", k, strings.Join(allowed, ", "), by)
+		if err := checkKind(a, k); err != nil {
+			return err
 		}
 	}
 	switch {
@@ -159,9 +160,6 @@ func checkConfigs(a *Args, list []entity) error {
 	default:
 		return terse("Only one of --bootstrap-server, --boostrap-controller, and --zookeeper can be specified")
 	}
-	if a.Has("zookeeper") {
-		return terse("--zookeeper is for brokers that are down; barnabas has \"zookeeper-shell\" for that. Use --bootstrap-server")
-	}
 	if a.Has("bootstrap-controller") {
 		return terse("--bootstrap-controller is for KRaft; use --bootstrap-server")
 	}
@@ -171,6 +169,28 @@ func checkConfigs(a *Args, list []entity) error {
 		}
 	}
 	return checkAction(a, list, kinds)
+}
+
+// checkKind refuses types that a command line can't have. With --zookeeper they
+// are those of 2.8.
+func checkKind(a *Args, kind string) error {
+	old := []string{"topics", "clients", "users", "brokers", "ips"}
+	allowed := entityTypes
+	switch {
+	case a.Has("zookeeper"):
+		if slices.Contains(old, kind) {
+			return nil
+		}
+		return terse("Invalid entity type %s, the entity type must be one of %s with the --zookeeper argument", kind, strings.Join(old, ","))
+	case a.count("bootstrap-server", "bootstrap-controller") == 0:
+		allowed = []string{"users", "brokers"}
+		if !slices.Contains(allowed, kind) {
+			return terse("Invalid entity type %s, the entity type must be one of %s with a --zookeeper argument", kind, strings.Join(allowed, ", "))
+		}
+	case !slices.Contains(allowed, kind):
+		return terse("Invalid entity type %s, the entity type must be one of %s with a --bootstrap-server or --bootstrap-controller argument", kind, strings.Join(allowed, ", "))
+	}
+	return nil
 }
 
 func checkEntity(e entity) error {
@@ -231,7 +251,7 @@ func runConfigs(c *Call) error {
 	if err := checkConfigs(c.Args, list); err != nil {
 		return err
 	}
-	err := c.withAdmin(func(admin *kadm.Client, _ *kgo.Client) error {
+	err := c.withAdminOrOld(list, func(admin *kadm.Client, _ *kgo.Client) error {
 		if c.Args.Has("describe") {
 			return c.describeConfigs(admin, list)
 		}
@@ -247,6 +267,13 @@ func runConfigs(c *Call) error {
 	fmt.Fprintf(c.Err, "Error while executing config command with args '%s'\n%s\n", strings.Join(c.raw, " "), text(err))
 	c.hint(err)
 	return ErrReported
+}
+
+func (c *Call) withAdminOrOld(list []entity, f func(*kadm.Client, *kgo.Client) error) error {
+	if c.Args.Has("zookeeper") {
+		return c.withZooKeeper(func(ctx context.Context, zk *zookeeper.Client) error { return c.configsOld(ctx, zk, list) })
+	}
+	return c.withAdmin(f)
 }
 
 // changes reads --add-config, --add-config-file and --delete-config.

@@ -417,23 +417,11 @@ func (c *Call) alterCredentials(admin *kadm.Client, user string, set map[string]
 		if !ok {
 			return terse("Unknown SCRAM mechanism %s", name)
 		}
-		u := kadm.UpsertSCRAM{User: user, Mechanism: m, Iterations: 4096}
-		for part := range strings.SplitSeq(value, ",") {
-			k, v, _ := strings.Cut(part, "=")
-			switch strings.TrimSpace(k) {
-			case "password":
-				u.Password = v
-			case "iterations":
-				n, err := atoi(v)
-				if err != nil || n < 4096 {
-					return terse("iterations must be a number from 4096 on, not %s", v)
-				}
-				u.Iterations = n
-			}
+		password, iterations, err := parseCredential(name, value)
+		if err != nil {
+			return err
 		}
-		if u.Password == "" {
-			return terse("Credentials need a password: %s=[iterations=8192,password=secret]", name)
-		}
+		u := kadm.UpsertSCRAM{User: user, Mechanism: m, Iterations: iterations, Password: password}
 		upsert = append(upsert, u)
 	}
 	for _, name := range remove {
@@ -449,4 +437,24 @@ func (c *Call) alterCredentials(admin *kadm.Client, user string, set map[string]
 		}
 	}
 	return nil
+}
+
+// parseCredential reads "iterations=8192,password=secret".
+func parseCredential(name, value string) (password string, iterations int32, err error) {
+	iterations = 4096
+	for part := range strings.SplitSeq(value, ",") {
+		k, v, _ := strings.Cut(part, "=")
+		switch strings.TrimSpace(k) {
+		case "password":
+			password = v
+		case "iterations":
+			if iterations, err = atoi(v); err != nil || iterations < 4096 {
+				return "", 0, terse("iterations must be a number from 4096 on, not %s", v)
+			}
+		}
+	}
+	if password == "" {
+		return "", 0, terse("Credentials need a password: %s=[iterations=8192,password=secret]", name)
+	}
+	return password, iterations, nil
 }

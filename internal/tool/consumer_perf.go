@@ -118,7 +118,10 @@ func (c *Call) measure(k *kgo.Client, run *consumed, most int64, wait, interval 
 	detailed := c.Args.Has("show-detailed-stats")
 	start := time.Now()
 	window, before := start, *run
+	bar := c.progress("records consumed", most)
+	defer bar.end()
 	for run.records < most && c.Context.Err() == nil {
+		bar.show(run.records)
 		poll, cancel := context.WithTimeout(c.Context, wait)
 		fetches := k.PollFetches(poll)
 		cancel()
@@ -135,6 +138,7 @@ func (c *Call) measure(k *kgo.Client, run *consumed, most int64, wait, interval 
 			window, before = time.Now(), *run
 		}
 	}
+	bar.end()
 	if detailed && !c.JSON {
 		return nil
 	}

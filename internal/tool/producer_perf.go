@@ -33,6 +33,8 @@ func producerPerfCommand() *Command {
 			{Name: "print-metrics", Text: "print out metrics at the end of the test."},
 			{Name: "record-size", Arg: "RECORD-SIZE", Text: "message size in bytes. Note that you must provide exactly one of --record-size or --payload-file or --payload-monotonic."},
 			{Name: "payload-file", Arg: "PAYLOAD-FILE", Text: "file to read the message payloads from. Payloads will be read from this file and a payload will be randomly selected when sending messages."},
+			{Name: "transactional-id", Arg: "TRANSACTIONAL-ID", Default: "performance-producer-default-transactional-id", Text: "The transactionalId to use if transaction-duration-ms is > 0. Useful when testing the performance of concurrent transactions."},
+			{Name: "transaction-duration-ms", Arg: "TRANSACTION-DURATION", Default: "0", Text: "The max age of each transaction. The commitTransaction will be called after this time has elapsed. Transactions are only enabled if this value is positive."},
 			{Name: "payload-monotonic", Text: "payload is monotonically increasing integer."},
 		},
 		Run: runProducerPerf,
@@ -69,6 +71,9 @@ type perfRun struct {
 	throughput float64
 	props      map[string]string
 	payload    func(n int64) []byte
+	// transactions of this length; 0: none
+	transaction time.Duration
+	id          string // of the transactional producer
 }
 
 func (c *Call) readPerf() (*perfRun, error) {
@@ -107,6 +112,16 @@ func (c *Call) readPerf() (*perfRun, error) {
 	}
 	if len(values["producer-props"]) == 0 && one("producer.config") == "" {
 		return nil, terse("Either --producer-props or --producer.config must be specified.")
+	}
+	if ms := one("transaction-duration-ms"); ms != "" {
+		n, err := strconv.ParseInt(ms, 10, 64)
+		if err != nil {
+			return nil, terse("argument --transaction-duration-ms: could not convert '%s' to Long", ms)
+		}
+		r.transaction = time.Duration(n) * time.Millisecond
+	}
+	if r.id = one("transactional-id"); r.id == "" {
+		r.id = "performance-producer-default-transactional-id"
 	}
 	r.payload, err = payloads(values, one)
 	if out := one("output"); out == "json" {
@@ -239,18 +254,44 @@ func runProducerPerf(c *Call) error {
 	if _, set := r.props["delivery.timeout.ms"]; !set {
 		r.props["delivery.timeout.ms"] = "120000"
 	}
-	p, err := client.NewProducer(client.ClientID("perf-producer-client"), client.Queue(1<<20, 32<<20), client.ProducerProperties(r.props))
+	options := []client.ProducerOption{client.ClientID("perf-producer-client"), client.Queue(1<<20, 32<<20), client.ProducerProperties(r.props)}
+	if r.transaction > 0 {
+		r.props["transactional.id"] = r.id
+	}
+	p, err := client.NewProducer(options...)
 	if err != nil {
 		return err
 	}
 	l := &latencies{start: time.Now()}
 	l.mu.windowStart = l.start
+	err = c.perfSend(r, p, l)
+	if e := p.Close(c.Context); err == nil && c.Context.Err() == nil {
+		err = e
+	}
+	if err != nil && c.Context.Err() == nil {
+		return err
+	}
+	return l.report(c)
+}
+
+// perfSend sends the records at the rate asked for. The error is that of a
+// transaction; a record's goes to l.
+func (c *Call) perfSend(r *perfRun, p *client.Producer, l *latencies) error {
+	bar := c.progress("records sent", r.records)
+	defer bar.end()
+	var began time.Time // the transaction; zero: there is none
 	for n := range r.records {
 		if c.Context.Err() != nil {
 			break
 		}
 		value := r.payload(n)
 		sent := time.Now()
+		if r.transaction > 0 && began.IsZero() {
+			if err := p.Begin(); err != nil {
+				return err
+			}
+			began = sent
+		}
 		err := p.SendAsync(c.Context, &client.Record{Topic: r.topic, Value: value, Timestamp: sent}, func(result client.Result) {
 			if result.Err != nil {
 				l.fail(result.Err)
@@ -261,6 +302,13 @@ func runProducerPerf(c *Call) error {
 		if err != nil {
 			l.fail(err)
 		}
+		if r.transaction > 0 && sent.Sub(began) >= r.transaction {
+			if err := p.Commit(c.Context); err != nil {
+				return err
+			}
+			began = time.Time{}
+		}
+		bar.show(n + 1)
 		if r.throughput > 0 {
 			due := l.start.Add(time.Duration(float64(n+1) / r.throughput * float64(time.Second)))
 			if !pause(c.Context, time.Until(due)) {
@@ -268,10 +316,10 @@ func runProducerPerf(c *Call) error {
 			}
 		}
 	}
-	if err := p.Close(c.Context); err != nil && c.Context.Err() == nil {
-		return err
+	if !began.IsZero() {
+		return p.Commit(c.Context)
 	}
-	return l.report(c)
+	return nil
 }
 
 // pause waits; false: the command was interrupted.

@@ -92,30 +92,40 @@ func runReassign(c *Call) error {
 	if err != nil {
 		return err
 	}
-	err = c.withAdmin(func(admin *kadm.Client, _ *kgo.Client) error {
+	err = c.withAdmin(func(admin *kadm.Client, k *kgo.Client) error {
 		switch action {
 		case "generate":
 			return c.generateMoves(admin)
 		case "execute":
-			return c.executeMoves(admin)
+			return c.executeMoves(admin, k)
 		case "verify":
-			return c.verifyMoves(admin)
+			return c.verifyMoves(admin, k)
 		case "cancel":
-			return c.cancelMoves(admin)
+			return c.cancelMoves(admin, k)
 		}
-		return c.listMoves(admin)
+		return c.listMoves(k)
 	})
 	if err == nil || errors.Is(err, ErrReported) {
 		return err
 	}
 	var code *brokerError
-	if errors.As(err, &code) {
+	var bare *bareError
+	if errors.As(err, &bare) {
+		fmt.Fprintln(c.Out, bare.said)
+	} else if errors.As(err, &code) {
 		fmt.Fprintln(c.Out, "Error: "+withClass(err))
 	} else {
 		fmt.Fprintln(c.Out, "Error: "+text(err))
 	}
 	c.hint(err)
 	return ErrReported
+}
+
+// bareError is told without "Error: " before it (TerseException).
+type bareError struct{ sentence }
+
+func bare(format string, args ...any) error {
+	return &bareError{sentence{fmt.Sprintf(format, args...)}}
 }
 
 // move is one partition of a reassignment.

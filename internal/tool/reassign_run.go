@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,6 +10,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // The configs that throttle moves.
@@ -18,24 +21,40 @@ var (
 )
 
 // active returns the reassignments that go on, of the partitions of moves or,
-// with none, of all.
-func (c *Call) active(admin *kadm.Client, moves []move) ([]kadm.ListPartitionReassignmentsResponse, error) {
-	var set kadm.TopicsSet
-	if moves != nil {
-		set = kadm.TopicsSet{}
-		for _, m := range moves {
-			set.Add(m.Topic, m.Partition)
-		}
+// with none, of all. (kadm's call can't ask for all.)
+func (c *Call) active(k *kgo.Client, moves []move) (going []kadm.ListPartitionReassignmentsResponse, err error) {
+	req := kmsg.NewPtrListPartitionReassignmentsRequest()
+	req.TimeoutMillis = int32(patience.Milliseconds())
+	byTopic := map[string][]int32{}
+	for _, m := range moves {
+		byTopic[m.Topic] = append(byTopic[m.Topic], m.Partition)
 	}
-	found, err := admin.ListPartitionReassignments(c.Context, set)
+	for _, topic := range sortedKeys(byTopic) {
+		t := kmsg.NewListPartitionReassignmentsRequestTopic()
+		t.Topic, t.Partitions = topic, byTopic[topic]
+		req.Topics = append(req.Topics, t)
+	}
+	resp, err := req.RequestWith(c.Context, k)
+	if err == nil {
+		err = answered(resp.ErrorCode, resp.ErrorMessage)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return found.Sorted(), nil
+	for _, t := range resp.Topics {
+		for _, p := range t.Partitions {
+			going = append(going, kadm.ListPartitionReassignmentsResponse{Topic: t.Topic, Partition: p.Partition,
+				Replicas: p.Replicas, AddingReplicas: p.AddingReplicas, RemovingReplicas: p.RemovingReplicas})
+		}
+	}
+	slices.SortFunc(going, func(a, b kadm.ListPartitionReassignmentsResponse) int {
+		return cmp.Or(strings.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	})
+	return going, nil
 }
 
-func (c *Call) listMoves(admin *kadm.Client) error {
-	found, err := c.active(admin, nil)
+func (c *Call) listMoves(k *kgo.Client) error {
+	found, err := c.active(k, nil)
 	if err != nil {
 		return err
 	}
@@ -85,7 +104,7 @@ func (c *Call) checkMoves(admin *kadm.Client, moves []move) (current []move, bro
 	return current, brokers, nil
 }
 
-func (c *Call) executeMoves(admin *kadm.Client) error {
+func (c *Call) executeMoves(admin *kadm.Client, k *kgo.Client) error {
 	moves, err := readPlan(c.Args.Text("reassignment-json-file"))
 	if err != nil {
 		return err
@@ -94,10 +113,10 @@ func (c *Call) executeMoves(admin *kadm.Client) error {
 	if err != nil {
 		return err
 	}
-	if going, err := c.active(admin, nil); err != nil {
+	if going, err := c.active(k, nil); err != nil {
 		return err
 	} else if len(going) > 0 && !c.Args.Has("additional") {
-		return says("Cannot execute because there is an existing partition assignment.  Use --additional to override this and create a new partition assignment in addition to the existing one. The --additional flag can also be used to change the throttle by resubmitting the current reassignment.")
+		return bare("Cannot execute because there is an existing partition assignment.  Use --additional to override this and create a new partition assignment in addition to the existing one. The --additional flag can also be used to change the throttle by resubmitting the current reassignment.")
 	}
 	for _, m := range moves {
 		for _, r := range m.Replicas {
@@ -126,7 +145,7 @@ func (c *Call) executeMoves(admin *kadm.Client) error {
 		return err
 	}
 	if c.Args.Has("wait") {
-		return c.awaitMoves(admin, moves)
+		return c.awaitMoves(admin, k, moves)
 	}
 	return nil
 }
@@ -149,7 +168,7 @@ func (c *Call) startMoves(admin *kadm.Client, moves []move) error {
 		}
 	}
 	if failed != nil {
-		return says("Error reassigning partition(s):\n%s", strings.Join(failed, "\n"))
+		return bare("Error reassigning partition(s):\n%s", strings.Join(failed, "\n"))
 	}
 	if err := c.moveDirs(admin, moves); err != nil {
 		return err
@@ -216,6 +235,11 @@ func (c *Call) throttle(admin *kadm.Client, moves, current []move) error {
 			if !slices.Contains(before[m.String()], r) {
 				followers[m.Topic] = append(followers[m.Topic], fmt.Sprintf("%d:%d", m.Partition, r))
 			}
+		}
+	}
+	for _, lists := range []map[string][]string{leaders, followers} {
+		for topic := range lists { // as in a TreeSet of Java
+			slices.Sort(lists[topic])
 		}
 	}
 	var changes []kadm.AlterConfig
@@ -290,12 +314,12 @@ func (c *Call) clearThrottles(admin *kadm.Client, moves []move, brokers []int32)
 	return altered(admin.AlterTopicConfigs(c.Context, drop(topicThrottles), names...))
 }
 
-func (c *Call) verifyMoves(admin *kadm.Client) error {
+func (c *Call) verifyMoves(admin *kadm.Client, k *kgo.Client) error {
 	moves, err := readPlan(c.Args.Text("reassignment-json-file"))
 	if err != nil {
 		return err
 	}
-	going, err := c.active(admin, moves)
+	going, err := c.active(k, moves)
 	if err != nil {
 		return err
 	}
@@ -344,12 +368,12 @@ func (c *Call) verifyMoves(admin *kadm.Client) error {
 	return nil
 }
 
-func (c *Call) cancelMoves(admin *kadm.Client) error {
+func (c *Call) cancelMoves(admin *kadm.Client, k *kgo.Client) error {
 	moves, err := readPlan(c.Args.Text("reassignment-json-file"))
 	if err != nil {
 		return err
 	}
-	going, err := c.active(admin, moves)
+	going, err := c.active(k, moves)
 	if err != nil {
 		return err
 	}
@@ -389,28 +413,23 @@ func (c *Call) cancelMoves(admin *kadm.Client) error {
 }
 
 // awaitMoves shows how many moves are done until all are.
-func (c *Call) awaitMoves(admin *kadm.Client, moves []move) error {
+func (c *Call) awaitMoves(admin *kadm.Client, k *kgo.Client, moves []move) error {
+	bar := c.progress("partitions moved", int64(len(moves)))
+	defer bar.end()
 	for {
-		going, err := c.active(admin, moves)
+		going, err := c.active(k, moves)
 		if err != nil {
 			return err
 		}
-		done := len(moves) - len(going)
-		if c.Screen {
-			const width = 40
-			full := width * done / len(moves)
-			fmt.Fprintf(c.Err, "\r[%s%s] %d of %d partitions moved", strings.Repeat("#", full), strings.Repeat(".", width-full), done, len(moves))
-		}
 		if len(going) == 0 {
-			if c.Screen {
-				fmt.Fprintln(c.Err)
-			}
 			break
 		}
+		bar.show(int64(len(moves) - len(going)))
 		if !pause(c.Context, time.Second) {
 			return c.Context.Err()
 		}
 	}
+	bar.end()
 	_, brokers, err := c.checkMoves(admin, moves)
 	if err != nil {
 		return err

@@ -45,6 +45,7 @@ func topicsCommand() *Command {
 			{Name: "topic-id", Arg: "String: topic-id", Text: "The topic-id to describe."},
 			{Name: "topics-with-overrides", Text: "if set when describing topics, only show topics that have overridden configs"},
 			{Name: "unavailable-partitions", Text: "if set when describing topics, only show partitions whose leader is not available"},
+			{Name: "zookeeper", Arg: "String: hosts", Text: "DEPRECATED, The connection string for the zookeeper connection in the form host:port. Multiple hosts can be given to allow fail-over. (In Kafka's script up to 2.8.)"},
 			{Name: "under-min-isr-partitions", Text: "if set when describing topics, only show partitions whose isr count is less than the configured minimum."},
 			{Name: "under-replicated-partitions", Text: "if set when describing topics, only show under replicated partitions"},
 			yes,
@@ -84,7 +85,11 @@ func checkTopics(a *Args) error {
 	if a.count(topicActions...) != 1 {
 		return usage("Command must include exactly one action: --list, --describe, --create, --alter or --delete")
 	}
-	if !a.Has("bootstrap-server") {
+	if a.Has("zookeeper") {
+		if err := checkTopicsOld(a); err != nil {
+			return err
+		}
+	} else if !a.Has("bootstrap-server") {
 		return terse("--bootstrap-server must be specified")
 	}
 	if a.Has("describe") && a.Has("if-exists") && !a.Has("topic") && !a.Has("topic-id") {
@@ -95,7 +100,7 @@ func checkTopics(a *Args) error {
 			return err
 		}
 	}
-	if a.Has("alter") {
+	if a.Has("alter") && !a.Has("zookeeper") {
 		if a.Has("config") {
 			return usage("Option combination \"[[bootstrap-server], [config]]\" can't be used with option \"[alter]\" (the kafka-configs CLI supports altering topic configs with a --bootstrap-server option)")
 		}
@@ -136,7 +141,10 @@ func runTopics(c *Call) error {
 	if err := checkTopics(c.Args); err != nil {
 		return err
 	}
-	err := c.withAdmin(func(admin *kadm.Client, k *kgo.Client) error {
+	if c.Args.Has("zookeeper") {
+		return c.topicsDone(c.withZooKeeper(c.topicsOld))
+	}
+	return c.topicsDone(c.withAdmin(func(admin *kadm.Client, k *kgo.Client) error {
 		switch {
 		case c.Args.Has("create"):
 			return c.createTopic(k)
@@ -150,7 +158,11 @@ func runTopics(c *Call) error {
 			return c.emptyTopics(admin)
 		}
 		return c.deleteTopics(admin)
-	})
+	}))
+}
+
+// topicsDone tells of an error as Kafka's script does.
+func (c *Call) topicsDone(err error) error {
 	if err == nil || err == ErrReported {
 		return err
 	}

@@ -204,6 +204,9 @@ func (r topicReport) print(c *Call) {
 			slices.Sort(p.Adding)
 			fmt.Fprintf(c.Out, "\tAdding Replicas: %s\tRemoving Replicas: %s", joinInts(p.Adding, ","), joinInts(p.Removing, ","))
 		}
-		fmt.Fprint(c.Out, "\tElr: N/A\tLastKnownElr: N/A\n")
+		if !c.Args.Has("zookeeper") { // 2.8 had not got them
+			fmt.Fprint(c.Out, "\tElr: N/A\tLastKnownElr: N/A")
+		}
+		fmt.Fprintln(c.Out)
 	}
 }

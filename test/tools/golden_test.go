@@ -13,6 +13,10 @@ import (
 	"time"
 
 	"barnabas/test/real"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 func TestMain(m *testing.M) { real.Main(m) }
@@ -75,7 +79,7 @@ func readSession(t *testing.T, file string) (steps []step) {
 			t.Fatalf("%s:%d: no command line before this", file, n+1)
 		}
 		switch kind {
-		case "", "#", "@", "+":
+		case "", "#", "@", "+", "%":
 			comments = append(comments, line)
 		case "$":
 			s := step{comments: comments, line: rest}
@@ -133,15 +137,28 @@ var (
 	javaLog  = regexp.MustCompile(`^\[\d{4}-[^\]]*\] (ERROR|WARN|INFO) `)
 	javaName = regexp.MustCompile(`\b(Exception in thread "\w+" )?((java|org|kafka|joptsimple)\.[\w.$]*(Exception|Error)\b:? ?)+`)
 	logger   = regexp.MustCompile(` \((org|kafka)\.[\w.$]+\)$`)
-	uptime   = regexp.MustCompile(`CreateTime:\d+`)
+	// what a controller says of an election without a winner
+	reason = regexp.MustCompile(`(Failed to elect leader for partition |No leader could be elected: ).*`)
+	// what Java's clients log of a broker that is gone
+	clientLog = regexp.MustCompile(`^\[(AdminClient|Producer|Consumer) `)
+	uptime    = regexp.MustCompile(`CreateTime:\d+`)
 )
 
-type place struct{ broker, zookeeper, dir string }
+type place struct {
+	broker, zookeeper, dir string
+	brokers                []member // of cluster-*: broker N is brokers[N-1]
+}
+
+// member is a broker that can be stopped and started again.
+type member interface {
+	Stop() int
+	Restart(t testing.TB)
+}
 
 func (p place) clean(s string) string {
 	s = strings.NewReplacer(p.broker, "@B", p.zookeeper, "@Z", p.dir, "@D").Replace(s)
 	s = zkWhen.ReplaceAllString(zkZxid.ReplaceAllString(s, "$1 = @N"), "$1 = @MS")
-	s = topicID.ReplaceAllString(s, "TopicId: @ID")
+	s = reason.ReplaceAllString(topicID.ReplaceAllString(s, "TopicId: @ID"), "@WHY")
 	return uptime.ReplaceAllString(s, "CreateTime:@MS")
 }
 
@@ -151,7 +168,7 @@ func (p place) sentence(errOut string) string {
 		line = javaLog.ReplaceAllString(line, "")
 		line = logger.ReplaceAllString(line, "")
 		line = strings.TrimSpace(javaName.ReplaceAllString(line, ""))
-		if line != "" && !strings.HasPrefix(line, "at ") && !strings.HasPrefix(line, "[AdminClient") && line != "Unknown error when running consumer:" {
+		if line != "" && !strings.HasPrefix(line, "at ") && !clientLog.MatchString(line) && line != "Unknown error when running consumer:" {
 			return p.clean(line)
 		}
 	}
@@ -202,30 +219,131 @@ func sessions(t *testing.T) []string {
 	return files
 }
 
-func kafkaPlace(t *testing.T) place {
-	zk := real.ZooKeeper(t)
-	return place{real.Kafka(t, "3.9.1", 1, zk).Addr, zk, ""}
+func kafkaPlace(t *testing.T, file string) place {
+	zk, brokers := real.ZooKeeper(t), brokersOf(file)
+	if brokers == 1 {
+		return place{broker: real.Kafka(t, releaseOf(file), 1, zk).Addr, zookeeper: zk}
+	}
+	p := place{zookeeper: zk}
+	var addrs []string
+	for id := 1; id <= brokers; id++ {
+		k := real.Kafka(t, "3.9.1", id, zk, clusterProperties...)
+		p.brokers, addrs = append(p.brokers, k), append(addrs, k.Addr)
+	}
+	p.broker = strings.Join(addrs, ",")
+	return p
+}
+
+func barnabasPlace(t *testing.T, file string) place {
+	brokers := brokersOf(file)
+	if brokers == 1 {
+		b := real.Barnabas(t, 1)
+		return place{broker: b.Addr, zookeeper: b.Keeper}
+	}
+	p := place{zookeeper: real.ZooKeeper(t)}
+	var addrs []string
+	for id := 1; id <= brokers; id++ {
+		b := real.Barnabas(t, id, append([]string{"zookeeper.connect=" + p.zookeeper}, clusterProperties...)...)
+		p.brokers, addrs = append(p.brokers, b), append(addrs, b.Addr)
+	}
+	p.broker = strings.Join(addrs, ",")
+	return p
+}
+
+// clusterProperties let a broker stop that has the last replica in sync.
+var clusterProperties = []string{"controlled.shutdown.max.retries=1", "controlled.shutdown.retry.backoff.ms=100", "auto.leader.rebalance.enable=false"}
+
+func releaseOf(file string) string {
+	if strings.HasPrefix(filepath.Base(file), "2.8.2-") {
+		return "2.8.2"
+	}
+	return "3.9.1"
+}
+
+func brokersOf(file string) int {
+	if strings.HasPrefix(filepath.Base(file), "cluster-") {
+		return 3
+	}
+	return 1
+}
+
+// act does what a session says with "%".
+func (p place) act(t *testing.T, comments []string) {
+	t.Helper()
+	k, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(p.broker, ",")...), kgo.ProducerBatchCompression(kgo.NoCompression()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	admin := kadm.NewClient(k)
+	for _, c := range comments {
+		var n int
+		if _, err := fmt.Sscanf(c, "%% stop %d", &n); err == nil {
+			p.brokers[n-1].Stop()
+			real.Until(t, time.Minute, "broker to be gone", func() bool {
+				m, err := admin.Metadata(t.Context())
+				return err == nil && !slices.Contains(m.Brokers.NodeIDs(), int32(n)) && !led(m, int32(n))
+			})
+		} else if _, err := fmt.Sscanf(c, "%% start %d", &n); err == nil {
+			p.brokers[n-1].Restart(t)
+			real.Until(t, time.Minute, "broker to be in sync", func() bool {
+				m, err := admin.Metadata(t.Context())
+				return err == nil && slices.Contains(m.Brokers.NodeIDs(), int32(n)) && inSync(m, int32(n))
+			})
+		} else if topic, ok := strings.CutPrefix(c, "% fill "); ok {
+			for range 5 {
+				if err := k.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: make([]byte, 900000)}).FirstErr(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		} else if c == "% settle" {
+			real.Until(t, time.Minute, "leaders of all partitions", func() bool {
+				m, err := admin.Metadata(t.Context())
+				return err == nil && !led(m, -1)
+			})
+		} else if c == "% moved" {
+			real.Until(t, time.Minute, "all to be moved", func() bool {
+				resp, err := kmsg.NewPtrListPartitionReassignmentsRequest().RequestWith(t.Context(), k)
+				return err == nil && resp.ErrorCode == 0 && len(resp.Topics) == 0
+			})
+		} else if strings.HasPrefix(c, "%") {
+			t.Fatalf("what does %q mean?", c)
+		}
+	}
+}
+
+func led(m kadm.Metadata, id int32) (found bool) {
+	m.Topics.EachPartition(func(p kadm.PartitionDetail) { found = found || p.Leader == id })
+	return found
+}
+
+// inSync tells whether a broker is in sync wherever there is a leader to say so.
+func inSync(m kadm.Metadata, id int32) bool {
+	all := true
+	m.Topics.EachPartition(func(p kadm.PartitionDetail) {
+		all = all && (p.Leader < 0 || !slices.Contains(p.Replicas, id) || slices.Contains(p.ISR, id))
+	})
+	return all
 }
 
 func TestCommandsAnswerAsKafkasScripts(t *testing.T) {
 	for _, cluster := range []struct {
 		name  string
-		start func(t *testing.T) place
-	}{
-		{"kafka-3.9.1", kafkaPlace},
-		{"barnabas", func(t *testing.T) place {
-			b := real.Barnabas(t, 1)
-			return place{b.Addr, b.Keeper, ""}
-		}},
-	} {
+		start func(t *testing.T, file string) place
+	}{{"kafka", kafkaPlace}, {"barnabas", barnabasPlace}} {
 		t.Run(cluster.name, func(t *testing.T) {
 			for _, file := range sessions(t) {
 				t.Run(strings.TrimSuffix(filepath.Base(file), ".golden"), func(t *testing.T) {
-					p := cluster.start(t)
+					p := cluster.start(t, file)
 					p.dir = t.TempDir()
 					for _, want := range readSession(t, file) {
+						start := time.Now()
 						makeFiles(t, p.dir, want.comments)
+						p.act(t, want.comments)
 						got := p.run(t, want, exec.Command(real.Binary(t), want.args(p.broker, p.zookeeper, p.dir)...))
+						if took := time.Since(start); took > 2*time.Second {
+							t.Logf("%.1f s: %s", took.Seconds(), want.line)
+						}
 						compare(t, want, got)
 					}
 				})

@@ -33,6 +33,11 @@ var classes = map[string]string{
 	"consumer-offset-checker": "kafka.tools.ConsumerOffsetChecker",
 }
 
+// oldClasses are those that have another place in 2.8.2.
+var oldClasses = map[string]string{
+	"topics": "kafka.admin.TopicCommand", "console-consumer": "kafka.tools.ConsoleConsumer", "get-offsets": "kafka.tools.GetOffsetShell",
+}
+
 func writeSession(t *testing.T, file string, steps []step) {
 	t.Helper()
 	var b bytes.Buffer
@@ -60,8 +65,11 @@ func writeSession(t *testing.T, file string, steps []step) {
 }
 
 // theirs is a script of Kafka with the logging that its scripts have.
-func theirs(t *testing.T, args []string) *exec.Cmd {
-	release := "3.9.1"
+func theirs(t *testing.T, release string, args []string) *exec.Cmd {
+	class := classes[args[0]]
+	if old, ok := oldClasses[args[0]]; ok && release == "2.8.2" {
+		class = old
+	}
 	if args[0] == "consumer-offset-checker" {
 		release = "0.8.2.2"
 	}
@@ -75,7 +83,7 @@ func theirs(t *testing.T, args []string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	return exec.Command("java", append([]string{"-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto",
-		"-Dlog4j.configuration=file:" + file, "-cp", real.Jars(t, release) + "/*", classes[args[0]]}, args[1:]...)...)
+		"-Dlog4j.configuration=file:" + file, "-cp", real.Jars(t, release) + "/*", class}, args[1:]...)...)
 }
 
 func TestRecord(t *testing.T) {
@@ -85,12 +93,13 @@ func TestRecord(t *testing.T) {
 			continue
 		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			p := kafkaPlace(t)
+			p := kafkaPlace(t, file)
 			p.dir = t.TempDir()
 			steps := readSession(t, file)
 			for i, s := range steps {
 				makeFiles(t, p.dir, s.comments)
-				steps[i] = p.run(t, s, theirs(t, s.args(p.broker, p.zookeeper, p.dir)))
+				p.act(t, s.comments)
+				steps[i] = p.run(t, s, theirs(t, releaseOf(file), s.args(p.broker, p.zookeeper, p.dir)))
 			}
 			writeSession(t, file, steps)
 		})
