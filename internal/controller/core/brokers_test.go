@@ -148,27 +148,30 @@ func (w *world) ask(request any, then func(any)) {
 // live broker takes itself for the leader.
 func (w *world) alterISR(tp wire.TopicPartition, isr []int32) bool {
 	for _, id := range slices.Sorted(maps.Keys(w.brokers)) {
-		b := w.brokers[id]
-		p, ok := b.leaders[tp]
-		if !ok || p.Leader != b.id {
-			continue
-		}
-		if was := b.pending[tp]; was != nil && was.Topics[0].Partitions[0].LeaderEpoch == p.LeaderEpoch {
-			w.sendAlter(b, tp, was) // a leader repeats itself until it is answered
+		if w.brokers[id].leaders[tp].Leader == id {
+			w.alterISRBy(w.brokers[id], tp, isr)
 			return true
 		}
-		req := kmsg.NewPtrAlterPartitionRequest()
-		req.Version, req.BrokerID, req.BrokerEpoch = 1, b.id, b.epoch
-		t := kmsg.NewAlterPartitionRequestTopic()
-		t.Topic = tp.Topic
-		a := kmsg.NewAlterPartitionRequestTopicPartition()
-		a.Partition, a.LeaderEpoch, a.NewISR, a.PartitionEpoch = tp.Partition, p.LeaderEpoch, isr, p.ZKVersion
-		t.Partitions = append(t.Partitions, a)
-		req.Topics = append(req.Topics, t)
-		w.sendAlter(b, tp, req)
-		return true
 	}
 	return false
+}
+
+// alterISRBy is alterISR of one of those that take themselves for the leader.
+func (w *world) alterISRBy(b *fakeBroker, tp wire.TopicPartition, isr []int32) {
+	p := b.leaders[tp]
+	if was := b.pending[tp]; was != nil && was.Topics[0].Partitions[0].LeaderEpoch == p.LeaderEpoch {
+		w.sendAlter(b, tp, was) // a leader repeats itself until it is answered
+		return
+	}
+	req := kmsg.NewPtrAlterPartitionRequest()
+	req.Version, req.BrokerID, req.BrokerEpoch = 1, b.id, b.epoch
+	t := kmsg.NewAlterPartitionRequestTopic()
+	t.Topic = tp.Topic
+	a := kmsg.NewAlterPartitionRequestTopicPartition()
+	a.Partition, a.LeaderEpoch, a.NewISR, a.PartitionEpoch = tp.Partition, p.LeaderEpoch, isr, p.ZKVersion
+	t.Partitions = append(t.Partitions, a)
+	req.Topics = append(req.Topics, t)
+	w.sendAlter(b, tp, req)
 }
 
 func (w *world) sendAlter(b *fakeBroker, tp wire.TopicPartition, req *kmsg.AlterPartitionRequest) {

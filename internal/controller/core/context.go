@@ -191,6 +191,7 @@ func (m *Machine) forgetTopic(t *topic) {
 		m.setAssignment(p, nil, nil, nil)
 		delete(m.unled, p)
 		delete(m.reassigning, p)
+		delete(m.isrMoved, p)
 		for _, b := range m.brokers {
 			delete(b.offline, p)
 		}

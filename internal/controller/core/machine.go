@@ -44,9 +44,9 @@ type Machine struct {
 	// hasReassignNode tells whether /admin/reassign_partitions was there when
 	// it was read last.
 	hasReassignNode bool
-	// isrMoved tells that the ISR of a partition that is being reassigned has
+	// isrMoved are partitions that are being reassigned and whose ISR has
 	// changed since it was looked at.
-	isrMoved bool
+	isrMoved map[*partition]struct{}
 	// bouncing tells that registered brokers are out of brokers for a moment,
 	// since they are new ones of the same ids.
 	bouncing bool
@@ -77,7 +77,8 @@ func (m *Machine) reset() {
 	m.onBroker = map[int32]map[*partition]struct{}{}
 	m.queued = map[string]*topic{}
 	m.reassigning = map[*partition]struct{}{}
-	m.hasReassignNode, m.isrMoved, m.bouncing = false, false, false
+	m.isrMoved = map[*partition]struct{}{}
+	m.hasReassignNode, m.bouncing = false, false
 	m.batch = batch{}
 	m.queue = nil
 	m.waiting = map[Tag]func(Event){}
@@ -104,10 +105,11 @@ func (m *Machine) Step(now time.Time, ev Event, out []Effect) []Effect {
 	default:
 		m.queue = append(m.queue, ev)
 	}
-	for len(m.waiting) == 0 && (m.isrMoved || len(m.queue) > 0) {
-		if m.isrMoved {
-			m.isrMoved = false
-			m.checkReassigned(inOrder(m.reassigning), func() {})
+	for len(m.waiting) == 0 && len(m.isrMoved)+len(m.queue) > 0 {
+		if len(m.isrMoved) > 0 {
+			moved := inOrder(m.isrMoved)
+			clear(m.isrMoved)
+			m.checkReassigned(moved, func() {})
 			continue
 		}
 		next := m.queue[0]

@@ -205,7 +205,7 @@ func (c *chaos) leaderAlters(all bool) {
 			if all && sameSet(isr, p.ISR) && b.pending[tp] == nil {
 				continue
 			}
-			c.alterISR(tp, isr)
+			c.alterISRBy(b, tp, isr)
 			if !all {
 				return
 			}

@@ -30,106 +30,167 @@ func (a assignment) equal(b assignment) bool {
 // below 2.7-IV2), so that what is in memory may be old.
 func (m *Machine) lowISR() bool { return m.cfg.IBP < config.V2_7IV2 }
 
-// reassign starts, supersedes or carries on the reassignment of a partition
-// (KafkaController.onPartitionReassignment).
-func (m *Machine) reassign(p *partition, to assignment, then func(ok bool)) {
-	m.takeAssignment(p, to, func(ok bool) {
-		if !ok {
-			then(false)
-			return
-		}
-		m.reassigning[p] = struct{}{}
-		m.refreshISR(p, func() {
-			if subset(p.target(), p.lead.ISR) || !p.moving() {
-				m.finishReassignment(p, func() { then(true) })
-				return
-			}
-			m.addReplicas(p, func() { then(true) })
-		})
-	})
+// move is a partition on the way to another assignment. ok tells that this is
+// written down.
+type move struct {
+	p  *partition
+	to assignment
+	ok bool
 }
 
-// takeAssignment writes the topic node with a new assignment and stops the
-// replicas that an assignment before had added and this one does not want.
-func (m *Machine) takeAssignment(p *partition, to assignment, then func(ok bool)) {
-	before := p.assignment()
-	if before.equal(to) {
-		then(true)
-		return
+// onward are moves that carry on what is in progress.
+func onward(parts []*partition) []*move {
+	moves := make([]*move, len(parts))
+	for i, p := range parts {
+		moves[i] = &move{p: p, to: p.assignment()}
 	}
-	m.setAssignment(p, to.replicas, to.adding, to.removing)
-	m.writeTopic(p.topic, func(ok bool) {
-		if !ok {
-			m.setAssignment(p, before.replicas, before.adding, before.removing)
-			then(false)
-			return
+	return moves
+}
+
+// reassign starts, supersedes or carries on the reassignments of different
+// partitions, together (KafkaController.onPartitionReassignment does one after
+// the other).
+func (m *Machine) reassign(moves []*move, then func()) {
+	m.takeAssignments(moves, func() {
+		var taken []*partition
+		for _, v := range moves {
+			if v.ok {
+				m.reassigning[v.p] = struct{}{}
+				taken = append(taken, v.p)
+			}
 		}
-		m.removeReplicas(p, without(before.replicas, to.replicas), func() {
-			// A replica that was being added may have become the leader.
-			leaderless := filter([]*partition{p}, func(p *partition) bool { return p.state == partitionOffline })
-			m.electUnled(leaderless, func() { then(true) })
+		m.refreshISRs(taken, func() {
+			through := func(p *partition) bool { return subset(p.target(), p.lead.ISR) || !p.moving() }
+			ready := filter(taken, through)
+			waiting := filter(taken, func(p *partition) bool { return !through(p) })
+			m.finishReassignments(ready, func() { m.addReplicas(waiting, then) })
 		})
 	})
 }
 
-// refreshISR reads the state where leaders write it, and watches it.
-func (m *Machine) refreshISR(p *partition, then func()) {
+// takeAssignments writes the topic nodes with the new assignments, each node
+// once, and stops the replicas that an assignment before had added and this one
+// does not want.
+func (m *Machine) takeAssignments(moves []*move, then func()) {
+	before := map[*partition]assignment{}
+	var changed []*move
+	for _, v := range moves {
+		if had := v.p.assignment(); had.equal(v.to) {
+			v.ok = true
+		} else {
+			before[v.p] = had
+			changed = append(changed, v)
+			m.setAssignment(v.p, v.to.replicas, v.to.adding, v.to.removing)
+		}
+	}
+	m.writeTopics(topicsOf(changed, func(v *move) *topic { return v.p.topic }), func(ok map[*topic]bool) {
+		var gone []replica
+		var parts []*partition
+		for _, v := range changed {
+			had := before[v.p]
+			if v.ok = ok[v.p.topic]; !v.ok {
+				m.setAssignment(v.p, had.replicas, had.adding, had.removing)
+				continue
+			}
+			parts = append(parts, v.p)
+			gone = append(gone, replicasOf(v.p, without(had.replicas, v.to.replicas))...)
+		}
+		m.removeReplicas(gone, func() {
+			// A replica that was being added may have become the leader.
+			m.electUnled(filter(parts, func(p *partition) bool { return p.state == partitionOffline }), then)
+		})
+	})
+}
+
+// topicsOf returns the topics of a list, each once, in order of appearance.
+func topicsOf[T any](list []T, of func(T) *topic) (topics []*topic) {
+	seen := map[*topic]bool{}
+	for _, v := range list {
+		if t := of(v); !seen[t] {
+			seen[t] = true
+			topics = append(topics, t)
+		}
+	}
+	return topics
+}
+
+func replicasOf(p *partition, ids []int32) []replica {
+	list := make([]replica, len(ids))
+	for i, id := range ids {
+		list[i] = replica{p, id}
+	}
+	return list
+}
+
+// refreshISRs reads the states where leaders write them, and watches them.
+func (m *Machine) refreshISRs(parts []*partition, then func()) {
 	if !m.lowISR() {
 		then()
 		return
 	}
-	m.read([]Read{{Kind: ReadData, Path: znode.StatePath(p.topic.name, p.id), Watch: true}}, func([]ReadResult) {
-		m.readStates([]*partition{p}, func([]bool) { then() })
+	reads := make([]Read, len(parts))
+	for i, p := range parts {
+		reads[i] = Read{Kind: ReadData, Path: znode.StatePath(p.topic.name, p.id), Watch: true}
+	}
+	m.read(reads, func([]ReadResult) {
+		m.readStates(parts, func([]bool) { then() })
 	})
 }
 
-// addReplicas raises the leader epoch and tells all replicas of those to come
+// addReplicas raises the leader epochs and tells all replicas of those to come
 // (phase A).
-func (m *Machine) addReplicas(p *partition, then func()) {
-	m.raiseEpoch(p, func(ok bool) {
-		if ok {
+func (m *Machine) addReplicas(parts []*partition, then func()) {
+	m.raiseEpochs(parts, func(raised []*partition) {
+		for _, p := range raised {
 			m.tellLeaders(p.origin(), p, false)
 			m.tellLeaders(p.adding, p, true)
 		}
-		for _, id := range p.adding {
-			if s := p.replicaStates[id]; s == replicaAbsent {
-				p.replicaStates[id] = replicaNew
+		for _, p := range parts {
+			for _, id := range p.adding {
+				if s := p.replicaStates[id]; s == replicaAbsent {
+					p.replicaStates[id] = replicaNew
+				}
 			}
+			m.infof("%s is being reassigned to %v: %s", p, p.target(), m.whyMoving(p))
 		}
-		m.infof("%s is being reassigned to %v: %s", p, p.target(), m.whyMoving(p))
 		m.flush()
 		then()
 	})
 }
 
-func (m *Machine) raiseEpoch(p *partition, then func(ok bool)) {
-	if !p.led {
-		then(false)
-		return
-	}
+func (m *Machine) raiseEpochs(parts []*partition, then func(raised []*partition)) {
 	raise := func(p *partition) (znode.PartitionState, bool) {
 		s := p.lead
 		s.LeaderEpoch++
-		return s, true
+		return s, p.led
 	}
-	m.updateStates([]*partition{p}, raise, func(updated []*partition) { then(len(updated) == 1) })
+	m.updateStates(parts, raise, then)
 }
 
-// finishReassignment makes the target the assignment (phase B).
-func (m *Machine) finishReassignment(p *partition, then func()) {
-	removing := p.removing
-	for _, id := range p.adding {
-		if s := p.replicaStates[id]; s == replicaNew || s == replicaAbsent {
-			p.replicaStates[id] = replicaOnline
-		}
+// finishReassignments makes the targets the assignments (phase B).
+func (m *Machine) finishReassignments(parts []*partition, then func()) {
+	if len(parts) == 0 {
+		then()
+		return
 	}
-	m.setAssignment(p, p.target(), nil, nil)
-	m.leaderWithin(p, func() {
-		m.removeReplicas(p, removing, func() {
-			m.writeTopic(p.topic, func(bool) {
-				delete(m.reassigning, p)
+	var gone []replica
+	for _, p := range parts {
+		gone = append(gone, replicasOf(p, p.removing)...)
+		for _, id := range p.adding {
+			if s := p.replicaStates[id]; s == replicaNew || s == replicaAbsent {
+				p.replicaStates[id] = replicaOnline
+			}
+		}
+		m.setAssignment(p, p.target(), nil, nil)
+	}
+	m.leadersWithin(parts, func() {
+		m.removeReplicas(gone, func() {
+			m.writeTopics(topicsOf(parts, func(p *partition) *topic { return p.topic }), func(map[*topic]bool) {
+				for _, p := range parts {
+					delete(m.reassigning, p)
+				}
 				m.trimReassignNode(func() {
-					m.tellAll(p)
+					m.tellAll(parts...)
 					m.flush()
 					m.resumeDeletions(then)
 				})
@@ -138,56 +199,47 @@ func (m *Machine) finishReassignment(p *partition, then func()) {
 	})
 }
 
-// leaderWithin elects a leader in the new replicas, or tells them of the leader
+// leadersWithin elects leaders in the new replicas, or tells them of the leader
 // that stays.
-func (m *Machine) leaderWithin(p *partition, then func()) {
-	if slices.Contains(p.replicas, p.lead.Leader) && m.online(p.lead.Leader, p) {
-		m.raiseEpoch(p, func(ok bool) {
-			if ok {
-				m.tellLeaders(p.replicas, p, false)
+func (m *Machine) leadersWithin(parts []*partition, then func()) {
+	stays := func(p *partition) bool {
+		return slices.Contains(p.replicas, p.lead.Leader) && m.online(p.lead.Leader, p)
+	}
+	staying := filter(parts, stays)
+	moving := filter(parts, func(p *partition) bool { return !stays(p) })
+	m.raiseEpochs(staying, func(raised []*partition) {
+		for _, p := range raised {
+			m.tellLeaders(p.replicas, p, false)
+		}
+		m.flush()
+		m.partitionsOnline(moving, electReassigned, func(elected []*partition) {
+			led := map[*partition]bool{}
+			for _, p := range elected {
+				led[p] = true
 			}
-			m.flush()
+			for _, p := range moving {
+				if !led[p] && p.state == partitionOnline {
+					m.setPartitionState(p, partitionOffline)
+				}
+			}
 			then()
 		})
-		return
-	}
-	m.partitionsOnline([]*partition{p}, electReassigned, func(elected []*partition) {
-		if len(elected) == 0 && p.state == partitionOnline {
-			m.setPartitionState(p, partitionOffline)
-		}
-		then()
 	})
 }
 
 // resumeReassignments carries on the reassignments that pick accepts.
 func (m *Machine) resumeReassignments(pick func(*partition) bool, then func()) {
-	m.eachPartition(filter(inOrder(m.reassigning), pick), func(p *partition, next func()) {
-		if !p.moving() || m.topics[p.topic.name] != p.topic {
-			next()
-			return
-		}
-		m.reassign(p, p.assignment(), func(bool) { next() })
-	}, then)
-}
-
-// eachPartition does f to one partition after the other.
-func (m *Machine) eachPartition(parts []*partition, f func(p *partition, next func()), then func()) {
-	if len(parts) == 0 {
-		then()
-		return
-	}
-	f(parts[0], func() { m.eachPartition(parts[1:], f, then) })
+	m.reassign(onward(filter(inOrder(m.reassigning), func(p *partition) bool {
+		return pick(p) && p.moving() && m.topics[p.topic.name] == p.topic
+	})), then)
 }
 
 // checkReassigned finishes the reassignments whose new replicas are in sync.
 func (m *Machine) checkReassigned(parts []*partition, then func()) {
-	ready := filter(parts, func(p *partition) bool {
+	m.reassign(onward(filter(parts, func(p *partition) bool {
 		_, moving := m.reassigning[p]
 		return moving && subset(p.target(), p.lead.ISR)
-	})
-	m.eachPartition(ready, func(p *partition, next func()) {
-		m.reassign(p, p.assignment(), func(bool) { next() })
-	}, then)
+	})), then)
 }
 
 // stateChanged handles the watch on the state of a partition that is being
@@ -200,7 +252,7 @@ func (m *Machine) stateChanged(tp wire.TopicPartition) {
 	if _, moving := m.reassigning[p]; !moving {
 		return
 	}
-	m.refreshISR(p, func() {})
+	m.refreshISRs([]*partition{p}, func() {})
 }
 
 // refuseReassignment tells why a wish cannot be followed.
@@ -258,32 +310,39 @@ func short(list []int32) string {
 	return fmt.Sprint(list)
 }
 
-// reassignAll follows the wishes one by one; refused gets the answers in order.
+// reassignAll follows the wishes, those for different partitions together; then
+// gets the answers in order.
 func (m *Machine) reassignAll(wishes []Reassignment, then func([]PartitionRefusal)) {
-	answers := make([]PartitionRefusal, 0, len(wishes))
-	var next func(int)
-	next = func(i int) {
-		if i == len(wishes) {
-			then(answers)
-			return
-		}
-		w := wishes[i]
-		refusal := m.refuseReassignment(w)
-		if refusal.Code != wire.None {
-			answers = append(answers, PartitionRefusal{w.TopicPartition, refusal})
-			next(i + 1)
-			return
-		}
-		p := m.partition(w.TopicPartition)
-		m.reassign(p, p.reassignTo(w.target(p)), func(ok bool) {
-			if !ok {
-				refusal = Refusal{wire.UnknownServerError, "The topic's znode could not be written."}
-			}
-			answers = append(answers, PartitionRefusal{w.TopicPartition, refusal})
-			next(i + 1)
-		})
+	m.reassignRest(wishes, make([]PartitionRefusal, 0, len(wishes)), then)
+}
+
+func (m *Machine) reassignRest(wishes []Reassignment, answers []PartitionRefusal, then func([]PartitionRefusal)) {
+	if len(wishes) == 0 {
+		then(answers)
+		return
 	}
-	next(0)
+	seen := map[wire.TopicPartition]bool{}
+	moves := map[int]*move{} // by place in answers
+	var list []*move
+	for len(wishes) > 0 && !seen[wishes[0].TopicPartition] {
+		w := wishes[0]
+		wishes, seen[w.TopicPartition] = wishes[1:], true
+		refusal := m.refuseReassignment(w)
+		if refusal.Code == wire.None {
+			p := m.partition(w.TopicPartition)
+			v := &move{p: p, to: p.reassignTo(w.target(p))}
+			moves[len(answers)], list = v, append(list, v)
+		}
+		answers = append(answers, PartitionRefusal{w.TopicPartition, refusal})
+	}
+	m.reassign(list, func() {
+		for i, v := range moves {
+			if !v.ok {
+				answers[i].Refusal = Refusal{wire.UnknownServerError, "The topic's znode could not be written."}
+			}
+		}
+		m.reassignRest(wishes, answers, then)
+	})
 }
 
 func (m *Machine) reassignCall(call uint64, wishes []Reassignment) {

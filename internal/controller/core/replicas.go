@@ -107,17 +107,17 @@ func (m *Machine) replicasBecome(replicas []replica, to replicaState) {
 	}
 }
 
-// removeReplicas asks brokers to delete replicas that a reassignment took away
+// removeReplicas asks brokers to delete replicas that reassignments took away
 // and forgets them without waiting for the answers.
-func (m *Machine) removeReplicas(p *partition, ids []int32, then func()) {
-	replicas := make([]replica, len(ids))
-	for i, id := range ids {
-		replicas[i] = replica{p, id}
+func (m *Machine) removeReplicas(replicas []replica, then func()) {
+	if len(replicas) == 0 {
+		then()
+		return
 	}
 	m.replicasOffline(replicas, func() {
 		m.replicasDeletionStarted(replicas)
-		for _, id := range ids {
-			delete(p.replicaStates, id)
+		for _, r := range replicas {
+			delete(r.replicaStates, r.broker)
 		}
 		then()
 	})

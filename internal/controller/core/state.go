@@ -84,7 +84,7 @@ func (m *Machine) rereadStates(parts []*partition, wanted []znode.PartitionState
 func (m *Machine) setState(p *partition, s znode.PartitionState, version int32) {
 	p.led, p.hasNode, p.lead, p.version = true, true, s, version
 	if _, moving := m.reassigning[p]; moving {
-		m.isrMoved = true
+		m.isrMoved[p] = struct{}{}
 	}
 }
 

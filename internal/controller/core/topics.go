@@ -201,35 +201,62 @@ func (m *Machine) compareTopic(t *topic, n znode.Topic) {
 // writeTopic writes a topic node as it is in memory. A version that somebody
 // else raised is read and written over: what they changed, their watch event
 // brings.
-func (m *Machine) writeTopic(t *topic, then func(ok bool)) { m.writeTopicRound(t, 0, then) }
+func (m *Machine) writeTopic(t *topic, then func(ok bool)) {
+	m.writeTopics([]*topic{t}, func(ok map[*topic]bool) { then(ok[t]) })
+}
 
-func (m *Machine) writeTopicRound(t *topic, round int, then func(ok bool)) {
-	data := t.node().Encode()
-	m.write([]Unit{{{Kind: OpSet, Path: znode.TopicPath(t.name), Data: data, Version: t.version}}}, func(r []UnitResult) {
-		switch {
-		case r[0].Err == jute.OK:
-			t.version = r[0].Version
-		case r[0].Err == jute.ErrBadVersion && round < maxRounds:
-			m.takeVersion(t, func() { m.writeTopicRound(t, round+1, then) })
-			return
-		default:
-			m.warnf("could not write topic %s: %v", t.name, r[0].Err)
+// writeTopics is writeTopic for several; ok has those that are written.
+func (m *Machine) writeTopics(topics []*topic, then func(ok map[*topic]bool)) {
+	m.writeTopicsRound(topics, 0, map[*topic]bool{}, then)
+}
+
+func (m *Machine) writeTopicsRound(topics []*topic, round int, ok map[*topic]bool, then func(map[*topic]bool)) {
+	units := make([]Unit, len(topics))
+	for i, t := range topics {
+		units[i] = Unit{{Kind: OpSet, Path: znode.TopicPath(t.name), Data: t.node().Encode(), Version: t.version}}
+	}
+	m.write(units, func(results []UnitResult) {
+		var stale []*topic
+		for i, r := range results {
+			t := topics[i]
+			switch {
+			case r.Err == jute.OK:
+				t.version, ok[t] = r.Version, true
+			case r.Err == jute.ErrBadVersion && round < maxRounds:
+				stale = append(stale, t)
+			default:
+				m.warnf("could not write topic %s: %v", t.name, r.Err)
+			}
 		}
-		then(r[0].Err == jute.OK)
+		if len(stale) == 0 {
+			then(ok)
+			return
+		}
+		m.takeVersions(stale, func() { m.writeTopicsRound(stale, round+1, ok, then) })
 	})
 }
 
-// takeVersion reads a topic node that somebody wrote between our read and our
-// write. Partitions that it adds are kept in the node for their watch event.
-func (m *Machine) takeVersion(t *topic, then func()) {
-	m.read([]Read{{Kind: ReadData, Path: znode.TopicPath(t.name)}}, func(r []ReadResult) {
-		if r[0].Err == jute.OK && t.is(r[0].Stat) {
-			t.version = r[0].Stat.Version
-			if n, err := znode.DecodeTopic(r[0].Data); err == nil && !t.deletion {
-				for id := range n.Partitions {
-					if t.partitions[id] == nil {
-						t.pending[id] = n.Partitions[id]
-					}
+// takeVersions reads topic nodes that somebody wrote between our read and our
+// write. Partitions that they add are kept in the node for their watch event.
+func (m *Machine) takeVersions(topics []*topic, then func()) {
+	reads := make([]Read, len(topics))
+	for i, t := range topics {
+		reads[i] = Read{Kind: ReadData, Path: znode.TopicPath(t.name)}
+	}
+	m.read(reads, func(results []ReadResult) {
+		for i, r := range results {
+			t := topics[i]
+			if r.Err != jute.OK || !t.is(r.Stat) {
+				continue
+			}
+			t.version = r.Stat.Version
+			n, err := znode.DecodeTopic(r.Data)
+			if err != nil || t.deletion {
+				continue
+			}
+			for id := range n.Partitions {
+				if t.partitions[id] == nil {
+					t.pending[id] = n.Partitions[id]
 				}
 			}
 		}
