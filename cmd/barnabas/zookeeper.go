@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
-	"runtime/metrics"
 	"time"
 
 	"barnabas/internal/keeper"
@@ -78,12 +77,11 @@ func (f *zookeeperFlags) run() error {
 		debug.SetGCPercent(-1) // what is read at the start stays: to collect it is time lost
 	}
 	server, err := keeper.Open(f.options)
-	stop := tuneHeap()
-	defer stop()
+	tuneRuntime()
 	if err != nil {
 		return fmt.Errorf("%s: %w", f.dir, err)
 	}
-	var sockets []net.Listener
+	var serve []func() error
 	for _, l := range []struct {
 		flag, addr string
 		tls        *tls.Config
@@ -97,63 +95,30 @@ func (f *zookeeperFlags) run() error {
 		}
 		fmt.Printf("barnabas: ZooKeeper listens on %s and keeps its data in %s\n", socket.Addr(), f.dir)
 		if l.tls != nil {
-			socket = tls.NewListener(socket, l.tls)
+			serve = append(serve, func() error { return server.ServeTLS(socket, l.tls) })
+		} else {
+			serve = append(serve, func() error { return server.Serve(socket) })
 		}
-		sockets = append(sockets, socket)
 	}
-	if len(sockets) == 0 {
+	if len(serve) == 0 {
 		return errors.Join(errors.New("--listen and --ssl-listen are both empty"), server.Close())
 	}
 	ctx, cancel := untilSignal()
 	defer cancel()
-	served := make(chan error, len(sockets))
-	for _, socket := range sockets {
-		go func() { served <- server.Serve(socket) }()
+	served := make(chan error, len(serve))
+	for _, f := range serve {
+		go func() { served <- f() }()
 	}
 	select {
 	case <-ctx.Done():
 	case err = <-served:
-		sockets = sockets[1:]
+		serve = serve[1:]
 	}
 	err = errors.Join(err, server.Close())
-	for range sockets {
+	for range serve {
 		err = errors.Join(err, <-served)
 	}
 	return err
-}
-
-// tuneHeap keeps the memory near to what the tree needs: with a small one the
-// heap may grow to four times itself between two collections, as tuneRuntime
-// has it, with one of hundreds of megabytes by a third. GOGC in the environment
-// wins. The function it returns ends it.
-func tuneHeap() (stop func()) {
-	if os.Getenv("GOGC") != "" {
-		return func() {}
-	}
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(time.Second)
-		defer tick.Stop()
-		live, last := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}, 0
-		for {
-			metrics.Read(live)
-			percent := int(max(30, min(300, 100*(128<<20)/max(1, live[0].Value.Uint64()))))
-			if percent != last { // it begins a collection when the heap is over the new goal
-				last = percent
-				debug.SetGCPercent(percent)
-			}
-			select {
-			case <-tick.C:
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() {
-		close(done)
-		<-ended
-	}
 }
 
 func exportCommand() *cobra.Command {

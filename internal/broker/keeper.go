@@ -32,28 +32,33 @@ func (b *Broker) openKeeper(context.Context) error {
 			return fmt.Errorf("keeper.listen=%s: %w; choose another port, or none (keeper.listen=) to keep the embedded ZooKeeper inside the process", listen, err)
 		}
 		b.info.Keeper = socket.Addr().String()
-		b.serveKeeper(socket)
+		b.serveKeeper(socket, nil)
 	}
 	if listen := c.String("keeper.ssl.listen"); listen != "" {
 		secure, err := pemstore.Server(c.String("keeper.ssl.keystore.location"), c.String("keeper.ssl.truststore.location"))
 		if err != nil {
 			return fmt.Errorf("keeper.ssl.keystore.location, keeper.ssl.truststore.location: %w", err)
 		}
-		socket, err := tls.Listen("tcp", listen, secure)
+		socket, err := net.Listen("tcp", listen)
 		if err != nil {
 			return fmt.Errorf("keeper.ssl.listen=%s: %w", listen, err)
 		}
-		b.serveKeeper(socket)
+		b.serveKeeper(socket, secure)
 	}
 	return nil
 }
 
-// serveKeeper serves the embedded ZooKeeper at a socket until the broker stops.
-func (b *Broker) serveKeeper(socket net.Listener) {
+// serveKeeper serves the embedded ZooKeeper at a socket until the broker stops,
+// over TLS if secure is not nil.
+func (b *Broker) serveKeeper(socket net.Listener, secure *tls.Config) {
+	serve := b.keeper.Serve
+	if secure != nil {
+		serve = func(l net.Listener) error { return b.keeper.ServeTLS(l, secure) }
+	}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		if err := b.keeper.Serve(socket); err != nil && b.ctx.Err() == nil {
+		if err := serve(socket); err != nil && b.ctx.Err() == nil {
 			b.fail(fmt.Errorf("embedded ZooKeeper: %w", err))
 		}
 	}()

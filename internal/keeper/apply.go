@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"strings"
 	"time"
 
 	"barnabas/internal/jute"
@@ -199,7 +200,7 @@ func (c *core) read(r *request) (jute.Record, jute.Error) {
 
 // readNode answers exists, getData, getChildren and getChildren2.
 func (c *core) readNode(cl *client, op jute.Op, q *jute.PathWatchRequest) (jute.Record, jute.Error) {
-	if op == jute.OpExists && hasNUL(q.Path) {
+	if op == jute.OpExists && strings.Contains(q.Path, "\x00") {
 		return nil, jute.ErrBadArguments
 	}
 	n := c.tree.get(q.Path)

@@ -105,7 +105,7 @@ type undoEntry struct {
 
 // newCore makes a core of what a store holds. seed is 32 random bytes, used
 // when the store is empty.
-func newCore(img image, seed []byte, o Options, now time.Time) (*core, error) {
+func newCore(img image, seed []byte, o Options, now time.Time) *core {
 	c := &core{
 		tick: o.TickTime, minTimeout: o.MinSessionTimeout, maxTimeout: o.MaxSessionTimeout,
 		super: o.SuperDigest, extended: !o.NoTTLNodes, hardQuotas: o.EnforceQuota, containers: o.containers(),
@@ -139,7 +139,7 @@ func newCore(img image, seed []byte, o Options, now time.Time) (*core, error) {
 		c.lastSession = max(c.lastSession, id)
 		c.expiry.touch(s, now, s.timeout)
 	}
-	return c, nil
+	return c
 }
 
 // password returns the password of a session: it needs no room in the store.
@@ -239,16 +239,22 @@ func (c *core) commitFailed(b *batch, now time.Time) {
 			}
 		}
 		t.session.queue = nil
-		switch t.op {
-		case jute.OpCreateSession:
-			c.removeSession(t.session)
-		case jute.OpCloseSession:
-			t.session.closing = false
-			c.expiry.touch(t.session, now, t.session.timeout)
-		}
+		c.unprepare(t, now)
 	}
 	c.pending = nil
 	clear(c.overlay)
+}
+
+// unprepare takes back what a write that is given up did to its session when it
+// was prepared.
+func (c *core) unprepare(t *txn, now time.Time) {
+	switch t.op {
+	case jute.OpCreateSession:
+		c.removeSession(t.session)
+	case jute.OpCloseSession:
+		t.session.closing = false
+		c.expiry.touch(t.session, now, t.session.timeout)
+	}
 }
 
 // commitRefused gives up everything that is prepared after a commit of which
@@ -261,13 +267,7 @@ func (c *core) commitRefused(b *batch, now time.Time) {
 	c.pending = nil
 	clear(c.overlay)
 	for _, t := range all {
-		switch t.op {
-		case jute.OpCreateSession:
-			c.removeSession(t.session)
-		case jute.OpCloseSession:
-			t.session.closing = false
-			c.expiry.touch(t.session, now, t.session.timeout)
-		}
+		c.unprepare(t, now)
 	}
 	for _, t := range all {
 		queue := t.session.queue

@@ -81,17 +81,11 @@ func writeStore(dir string, img *image) (Moved, error) {
 	}
 	snap := img.tree.begin(img.zxid, img.sessions)
 	defer img.tree.endSnapshot()
-	w, err := s.snapshot(snap)
+	w, err := s.openSnapshot(snap)
 	if err != nil {
 		return Moved{}, err
 	}
-	for records := make([]*record, 0, batchOfNodes); err == nil; {
-		if records = img.tree.take(batchOfNodes, records[:0]); len(records) == 0 {
-			break
-		}
-		err = w.write(records)
-	}
-	if err != nil {
+	if err := w.writeAll(img.tree); err != nil {
 		w.drop()
 		return Moved{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"barnabas/internal/jute"
@@ -282,7 +283,7 @@ func (c *core) prepareCreate(r *request, op jute.Op, q *jute.CreateRequest, ttl 
 	}
 	path := q.Path
 	parentPath, _, ok := parentOf(path)
-	if !ok || hasNUL(path) {
+	if !ok || strings.Contains(path, "\x00") {
 		return step{}, jute.ErrBadArguments
 	}
 	acl, err := fixACL(q.ACL, r.client.auth)
@@ -338,7 +339,7 @@ func (c *core) prepareDelete(r *request, q *jute.PathVersionRequest) (step, jute
 		return step{}, jute.ErrSessionExpired
 	}
 	parentPath, _, ok := parentOf(q.Path)
-	if !ok || hasNUL(q.Path) || specialPath(q.Path) {
+	if !ok || strings.Contains(q.Path, "\x00") || specialPath(q.Path) {
 		return step{}, jute.ErrBadArguments
 	}
 	parent, ok := c.node(parentPath)
@@ -470,13 +471,4 @@ func (c *core) prepareClose(r *request, now time.Time) {
 	}
 	r.session.closing = true
 	c.enqueue(r, t)
-}
-
-func hasNUL(s string) bool {
-	for i := range len(s) {
-		if s[i] == 0 {
-			return true
-		}
-	}
-	return false
 }

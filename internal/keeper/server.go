@@ -3,6 +3,7 @@ package keeper
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,7 +36,6 @@ type Options struct {
 	ContainersPerMinute  int           // deletions at most (znode.container.maxPerMinute); 10,000
 	ContainerNeverUsed   time.Duration // a container that never had a child goes after this (znode.container.maxNeverUsedIntervalMs); 0: never
 	Logger               *slog.Logger
-	Now                  func() time.Time
 
 	fs    vfs.FS // where Dir is
 	store store  // a test's own
@@ -84,9 +84,6 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if o.TickTime < time.Millisecond || o.MinSessionTimeout < time.Millisecond || o.MinSessionTimeout > o.MaxSessionTimeout || o.MaxBuffer < 64 || o.MaxClientConnections < 0 {
 		return o, fmt.Errorf("keeper: options: tick %v, session timeouts %v to %v, buffer %d, connections %d",
 			o.TickTime, o.MinSessionTimeout, o.MaxSessionTimeout, o.MaxBuffer, o.MaxClientConnections)
@@ -112,7 +109,7 @@ type Server struct {
 	mu struct {
 		sync.Mutex
 		core      *core
-		listeners map[net.Listener]struct{}
+		listeners map[net.Listener]bool // true: TLS
 		conns     map[*conn]struct{}
 		byClient  map[*client]*conn
 		closed    bool
@@ -126,7 +123,7 @@ func Open(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{o: o, store: o.store, started: o.Now(), done: make(chan struct{}), work: make(chan struct{}, 1), timer: make(chan struct{}, 1)}
+	s := &Server{o: o, store: o.store, started: time.Now(), done: make(chan struct{}), work: make(chan struct{}, 1), timer: make(chan struct{}, 1)}
 	switch {
 	case s.store != nil:
 	case o.Dir == "":
@@ -140,12 +137,12 @@ func Open(o Options) (*Server, error) {
 	if err == nil {
 		seed := make([]byte, 32)
 		_, _ = rand.Read(seed) // never fails
-		s.mu.core, err = newCore(img, seed, o, s.started)
+		s.mu.core = newCore(img, seed, o, s.started)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.store.close())
 	}
-	s.mu.listeners, s.mu.conns, s.mu.byClient = map[net.Listener]struct{}{}, map[*conn]struct{}{}, map[*client]*conn{}
+	s.mu.listeners, s.mu.conns, s.mu.byClient = map[net.Listener]bool{}, map[*conn]struct{}{}, map[*client]*conn{}
 	s.wg.Go(s.commitLoop)
 	s.wg.Go(s.expireLoop)
 	s.wg.Go(s.containerLoop)
@@ -154,13 +151,20 @@ func Open(o Options) (*Server, error) {
 
 // Serve accepts connections until the listener or the server is closed. It
 // returns nil when the server was closed, and closes the listener.
-func (s *Server) Serve(l net.Listener) error {
+func (s *Server) Serve(l net.Listener) error { return s.serve(l, false) }
+
+// ServeTLS is Serve for clients that speak TLS.
+func (s *Server) ServeTLS(l net.Listener, c *tls.Config) error {
+	return s.serve(tls.NewListener(l, c), true)
+}
+
+func (s *Server) serve(l net.Listener, secure bool) error {
 	s.mu.Lock()
 	if s.mu.closed {
 		s.mu.Unlock()
 		return errors.Join(ErrClosed, l.Close())
 	}
-	s.mu.listeners[l] = struct{}{}
+	s.mu.listeners[l] = secure
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -185,9 +189,6 @@ func (s *Server) Serve(l net.Listener) error {
 			case <-time.After(100 * time.Millisecond):
 			}
 			continue
-		}
-		if tcp, ok := nc.(*net.TCPConn); ok {
-			_ = tcp.SetNoDelay(true)
 		}
 		if err := s.attach(nc); err != nil {
 			s.o.Logger.Warn("keeper: connection refused", "from", nc.RemoteAddr(), "err", err)
@@ -232,7 +233,7 @@ func (s *Server) attach(nc net.Conn) error {
 			return fmt.Errorf("keeper: too many connections from %s: %d", addr, n)
 		}
 	}
-	c.client = s.mu.core.connected(addr, peer, s.o.Now())
+	c.client = s.mu.core.connected(addr, peer, time.Now())
 	s.mu.conns[c] = struct{}{}
 	s.mu.byClient[c.client] = c
 	s.wg.Go(c.readLoop)
@@ -261,7 +262,7 @@ func (s *Server) decide(f func(*core, time.Time), out *outputs) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.mu.core
-	f(c, s.o.Now()) // within the lock: times never run backwards
+	f(c, time.Now()) // within the lock: times never run backwards
 	for _, cl := range c.dirty {
 		cl.dirty = false
 		if conn := s.mu.byClient[cl]; conn != nil {
@@ -416,7 +417,7 @@ func (s *Server) containerLoop() {
 func (s *Server) expireLoop() {
 	for {
 		s.mu.Lock()
-		d, ok := s.mu.core.expiry.wait(s.o.Now())
+		d, ok := s.mu.core.expiry.wait(time.Now())
 		s.mu.Unlock()
 		var tick <-chan time.Time
 		if ok {

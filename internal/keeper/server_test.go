@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -399,6 +400,39 @@ func TestFourLetterWords(t *testing.T) {
 	}
 	if got := ask("srvr"); !strings.HasPrefix(got, "Zookeeper version") {
 		t.Error(got)
+	}
+}
+
+// conf tells the ports of both kinds.
+func TestConfTellsThePorts(t *testing.T) {
+	o := quiet()
+	o.Words = []string{"conf"}
+	s := open(t, o)
+	ports := func(want string) {
+		t.Helper()
+		if got := s.word("conf", 0); !strings.HasPrefix(got, want) {
+			t.Errorf("%s, expected %s", got, want)
+		}
+	}
+	ports("clientPort=0\nsecureClientPort=-1\n")
+	served := make(chan error)
+	var port [2]int
+	for i, serve := range []func(net.Listener) error{s.Serve, func(l net.Listener) error { return s.ServeTLS(l, &tls.Config{}) }} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port[i] = l.Addr().(*net.TCPAddr).Port
+		go func() { served <- serve(l) }()
+		for n := 0; n <= i; runtime.Gosched() {
+			s.mu.Lock()
+			n = len(s.mu.listeners)
+			s.mu.Unlock()
+		}
+	}
+	ports(fmt.Sprintf("clientPort=%d\nsecureClientPort=%d\n", port[0], port[1]))
+	if err := errors.Join(s.Close(), <-served, <-served); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -40,12 +40,10 @@ func newSim() *sim {
 // reopen makes a new core of what was committed.
 func (s *sim) reopen() {
 	o, err := Options{}.withDefaults()
-	if err == nil {
-		s.c, err = newCore(s.stored(), make([]byte, 32), o, s.now)
-	}
 	if err != nil {
 		panic(err)
 	}
+	s.c = newCore(s.stored(), make([]byte, 32), o, s.now)
 	for _, c := range s.clients {
 		c.cl = nil
 	}
@@ -273,4 +271,27 @@ func (s *sim) take() []string {
 	out := s.out
 	s.out = nil
 	return out
+}
+
+// clone returns a tree with the same records.
+func (t *tree) clone() *tree {
+	c := newTree(len(t.nodes))
+	for _, n := range t.slots {
+		if n != nil {
+			c.put(n.record)
+		}
+	}
+	c.quotas = maps.Clone(t.quotas)
+	return c
+}
+
+// writeSnapshot writes a tree into a file.
+func writeSnapshot(f vfs.File, t *tree, sessions map[int64]int32, zxid int64) error {
+	snap := t.begin(zxid, sessions)
+	defer t.endSnapshot()
+	w := newSnapshotFile(nil, snap, f)
+	if err := w.writeAll(t); err != nil {
+		return err
+	}
+	return w.seal()
 }

@@ -47,6 +47,10 @@ type snapshotFile struct {
 }
 
 func (s *fileStore) snapshot(snap *snapshot) (snapshotWriter, error) {
+	return s.openSnapshot(snap)
+}
+
+func (s *fileStore) openSnapshot(snap *snapshot) (*snapshotFile, error) {
 	f, err := s.fs.OpenFile(filepath.Join(s.dir, newSnapshot), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
@@ -145,14 +149,11 @@ func (w *snapshotFile) drop() {
 	_ = w.s.fs.Remove(filepath.Join(w.s.dir, newSnapshot))
 }
 
-// writeSnapshot writes a tree that nobody changes into a file.
-func writeSnapshot(f vfs.File, t *tree, sessions map[int64]int32, zxid int64) error {
-	snap := t.begin(zxid, sessions)
-	defer t.endSnapshot()
-	w := newSnapshotFile(nil, snap, f)
+// writeAll writes the records of a snapshot of a tree that nobody changes.
+func (w *snapshotFile) writeAll(t *tree) error {
 	for records := make([]*record, 0, batchOfNodes); ; {
 		if records = t.take(batchOfNodes, records[:0]); len(records) == 0 {
-			return w.seal()
+			return nil
 		}
 		if err := w.write(records); err != nil {
 			return err

@@ -96,18 +96,6 @@ func (t *tree) endSnapshot() {
 	t.slots = t.slots[:s.filled]
 }
 
-// clone returns a tree with the same records.
-func (t *tree) clone() *tree {
-	c := newTree(len(t.nodes))
-	for _, n := range t.slots {
-		if n != nil {
-			c.put(n.record)
-		}
-	}
-	c.quotas = maps.Clone(t.quotas)
-	return c
-}
-
 // replay does to a tree what a logged transaction did (DataTree.processTxn).
 // It may have been done already: then it changes nothing but what it sets again.
 func (img *image) replay(h txnHeader, t loggedTxn) {

@@ -35,7 +35,7 @@ type wordInput struct {
 	o               Options
 	now             time.Time
 	up              time.Duration
-	port            int // of the first listener, 0 if there is none
+	port, secure    int // of the first listener of each kind; 0, and -1 as ZooKeeper has it, if there is none
 	snapshots, logs int64
 	mask            int64 // the argument of stmk
 }
@@ -58,17 +58,21 @@ func (s *Server) word(word string, argument int64) string {
 	if !slices.Contains(s.o.Words, word) && !slices.Contains(s.o.Words, "*") && word != "srvr" {
 		return word + " is not executed because it is not in the whitelist.\n"
 	}
-	in := wordInput{o: s.o, mask: argument}
+	in := wordInput{o: s.o, mask: argument, secure: -1}
 	if word == "conf" || word == "dirs" {
 		in.snapshots, in.logs = s.store.size()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	in.c, in.now = s.mu.core, s.o.Now()
+	in.c, in.now = s.mu.core, time.Now()
 	in.up = in.now.Sub(s.started)
-	for l := range s.mu.listeners {
-		if a, ok := l.Addr().(*net.TCPAddr); ok && (in.port == 0 || a.Port < in.port) {
-			in.port = a.Port
+	for l, secure := range s.mu.listeners {
+		port := &in.port
+		if secure {
+			port = &in.secure
+		}
+		if a, ok := l.Addr().(*net.TCPAddr); ok && (*port <= 0 || a.Port < *port) {
+			*port = a.Port
 		}
 	}
 	in.c.stats.received++
@@ -159,9 +163,9 @@ var shortNames = map[jute.Op]string{
 }
 
 func conf(in wordInput) string {
-	return fmt.Sprintf("clientPort=%d\nsecureClientPort=-1\ndataDir=%s\ndataDirSize=%d\ndataLogDir=%s\ndataLogSize=%d\ntickTime=%d\nmaxClientCnxns=%d\n"+
+	return fmt.Sprintf("clientPort=%d\nsecureClientPort=%d\ndataDir=%s\ndataDirSize=%d\ndataLogDir=%s\ndataLogSize=%d\ntickTime=%d\nmaxClientCnxns=%d\n"+
 		"minSessionTimeout=%d\nmaxSessionTimeout=%d\nclientPortListenBacklog=-1\nserverId=0\n",
-		in.port, in.o.dataDir(), in.snapshots+in.logs, in.o.dataDir(), in.snapshots+in.logs, in.o.TickTime.Milliseconds(), in.o.MaxClientConnections,
+		in.port, in.secure, in.o.dataDir(), in.snapshots+in.logs, in.o.dataDir(), in.snapshots+in.logs, in.o.TickTime.Milliseconds(), in.o.MaxClientConnections,
 		in.o.MinSessionTimeout.Milliseconds(), in.o.MaxSessionTimeout.Milliseconds())
 }
 
