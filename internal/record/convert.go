@@ -1,7 +1,9 @@
 package record
 
 import (
+	"errors"
 	"slices"
+	"sync"
 
 	"barnabas/internal/wire"
 )
@@ -14,10 +16,29 @@ type ConvertOptions struct {
 	// uncompressed entry before it are dropped, since each becomes an entry of
 	// its own and some versions of librdkafka rely on it.
 	FirstOffset int64
-	// DecompressLimit bounds the decompressed bytes of an entry; 0 is
-	// DefaultLimit.
+	// DecompressLimit bounds the decompressed bytes of an entry; 0 is 32 MiB or
+	// 16 times the entry's size, whichever is more, and at most DefaultLimit: what
+	// is converted has to be held as a whole.
 	DecompressLimit int
 }
+
+// limit is how much an entry may decompress to.
+func (o *ConvertOptions) limit(b Batch) int {
+	if o.DecompressLimit > 0 {
+		return o.DecompressLimit
+	}
+	return min(max(convertLimit, 16*len(b)), DefaultLimit)
+}
+
+const (
+	convertLimit = 32 << 20
+	// convertAtOnce is up to what size entries are converted side by side.
+	convertAtOnce = maxPooledScratch
+)
+
+// converting is held by whoever converts an entry larger than convertAtOnce, so
+// that old fetches of highly compressed batches take memory for one of them.
+var converting sync.Mutex
 
 // ConvertDown returns the set in an older format, for an old fetch (Kafka's
 // RecordsUtil.downConvert). Entries of that format or an older one are copied.
@@ -65,7 +86,7 @@ func appendOlder(out []byte, b Batch, o *ConvertOptions) ([]byte, error) {
 		return appendWrapper(out, b, o)
 	}
 	attributes := legacyAttributes(b, o.Magic)
-	err := b.Each(o.DecompressLimit, func(r *Record) error {
+	err := b.Each(o.limit(b), func(r *Record) error {
 		if r.Offset >= o.FirstOffset {
 			out = appendLegacy(out, o.Magic, attributes, r.Offset, r.Timestamp, r.Key, r.Value)
 		}
@@ -85,20 +106,41 @@ func legacyAttributes(b Batch, magic int8) int8 {
 
 // appendWrapper appends one compressed message that holds the records of b.
 func appendWrapper(out []byte, b Batch, o *ConvertOptions) ([]byte, error) {
-	attributes := legacyAttributes(b, o.Magic)
+	limit := o.limit(b)
+	small, err := appendWrapperOf(out, b, o.Magic, min(limit, convertAtOnce), 0)
+	if limit <= convertAtOnce || !errors.Is(err, ErrDecompressedTooLarge) {
+		return small, err
+	}
+	converting.Lock()
+	defer converting.Unlock()
+	size := 0 // known beforehand, the memory need not grow by doubling
+	if err := b.Each(limit, func(r *Record) error {
+		size += len(r.Key) + len(r.Value) + entryOverhead + legacyHeader
+		return nil
+	}); err != nil {
+		return out, err
+	}
+	return appendWrapperOf(out, b, o.Magic, limit, size)
+}
+
+// legacyHeader is more than a message has besides its key and value.
+const legacyHeader = 22
+
+func appendWrapperOf(out []byte, b Batch, magic int8, limit, size int) ([]byte, error) {
+	attributes := legacyAttributes(b, magic)
 	inner := getScratch()
 	defer inner.release()
-	set := inner.b[:0]
+	set := slices.Grow(inner.b[:0], size)
 	var base, last int64
 	timestamp := NoTimestamp
 	n := 0
-	err := b.Each(o.DecompressLimit, func(r *Record) error {
-		if n == 0 && o.Magic > 0 {
+	err := b.Each(limit, func(r *Record) error {
+		if n == 0 && magic > 0 {
 			base = r.Offset
 		}
 		n++
 		last, timestamp = r.Offset, max(timestamp, r.Timestamp)
-		set = appendLegacy(set, o.Magic, attributes, r.Offset-base, r.Timestamp, r.Key, r.Value)
+		set = appendLegacy(set, magic, attributes, r.Offset-base, r.Timestamp, r.Key, r.Value)
 		return nil
 	})
 	inner.b = set
@@ -107,10 +149,10 @@ func appendWrapper(out []byte, b Batch, o *ConvertOptions) ([]byte, error) {
 	}
 	value := getScratch()
 	defer value.release()
-	if value.b, err = compress(value.b[:0], b.Codec(), DefaultLevel, o.Magic, set); err != nil {
+	if value.b, err = compress(value.b[:0], b.Codec(), DefaultLevel, magic, set); err != nil {
 		return out, err
 	}
-	return appendLegacy(out, o.Magic, attributes|int8(b.Codec()), last, timestamp, nil, value.b), nil
+	return appendLegacy(out, magic, attributes|int8(b.Codec()), last, timestamp, nil, value.b), nil
 }
 
 // Message is one message of a v0 or v1 set to build.
