@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"barnabas/internal/record"
 	"barnabas/test/real"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -212,6 +213,17 @@ func (s *sender) run() {
 			leader = -1
 		}
 	}
+}
+
+// batchOf is a set of one record.
+func batchOf(size int) []byte {
+	b := record.NewBuilder(record.BatchOptions{LeaderEpoch: -1})
+	b.Append(time.Now().UnixMilli(), nil, make([]byte, size))
+	set, err := b.Build()
+	if err != nil {
+		panic(err) // one record is always well formed
+	}
+	return set
 }
 
 // leader asks every broker that answers, and believes the newest leader epoch.

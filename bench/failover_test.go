@@ -7,19 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"barnabas/internal/record"
 	"barnabas/test/real"
 )
-
-func batchOf(size int) []byte {
-	b := record.NewBuilder(record.BatchOptions{LeaderEpoch: -1})
-	b.Append(time.Now().UnixMilli(), nil, make([]byte, size))
-	set, err := b.Build()
-	if err != nil {
-		panic(err) // one record is always well formed
-	}
-	return set
-}
 
 // embeddedZooKeeper starts barnabas zookeeper.
 func embeddedZooKeeper(t testing.TB) string {
