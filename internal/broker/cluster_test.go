@@ -200,6 +200,11 @@ func TestBrokersReplicateWhileTheyStopInTurn(t *testing.T) {
 			defer cancel()
 			var sent sync.WaitGroup
 			client := c.client(kgo.RecordDeliveryTimeout(time.Minute))
+			// The client gives up at once when the first broker that it asks for a
+			// producer id closes the connection.
+			if err := client.ProduceSync(ctx, &kgo.Record{Topic: "t", Value: []byte("first")}).FirstErr(); err != nil {
+				t.Fatal(err)
+			}
 			sent.Go(func() {
 				for n := 0; ctx.Err() == nil; n++ {
 					err := client.ProduceSync(context.WithoutCancel(ctx), &kgo.Record{Topic: "t", Partition: int32(n % partitions), Value: []byte(strconv.Itoa(n))}).FirstErr()

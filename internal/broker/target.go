@@ -24,6 +24,9 @@ func (l local) LeaderAndISR(ctx context.Context, r *kmsg.LeaderAndISRRequest) (*
 			return nil, err
 		}
 	}
+	if err := l.setStraysAside(ctx, r); err != nil {
+		return nil, err
+	}
 	return l.b.replicas.ApplyLeaderAndISR(r), nil
 }
 

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"slices"
+	"time"
 
 	"barnabas/internal/config"
 	"barnabas/internal/storage"
@@ -167,6 +168,21 @@ func (m *Manager) openLocked(tp wire.TopicPartition, id wire.UUID) (*storage.Log
 		return log, log.SetTopicID(id)
 	}
 	return log, nil
+}
+
+// SetAside moves the log of an older topic of the same name out of the way (see
+// storage.Manager.SetAside) and forgets the partition.
+func (m *Manager) SetAside(tp wire.TopicPartition, id wire.UUID, created time.Time) (folder string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if folder, err = m.o.Storage.SetAside(tp, id, created); folder == "" || err != nil {
+		return folder, err
+	}
+	if p := m.Partition(tp); p != nil {
+		m.table.remove(p)
+		p.end(Gone)
+	}
+	return folder, nil
 }
 
 // leaderEpochOfDelete in StopReplica says that the topic is being deleted; -1

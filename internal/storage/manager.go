@@ -373,27 +373,14 @@ func newEmptyLog(tp wire.TopicPartition, at home, id wire.UUID, c *config.Topic)
 func (m *Manager) Delete(tp wire.TopicPartition) error {
 	m.changing.Lock()
 	defer m.changing.Unlock()
-	m.mu.Lock()
-	l, ok := m.mu.logs[tp]
-	delete(m.mu.logs, tp)
-	m.mu.Unlock()
+	l, ok := m.Log(tp)
 	if !ok {
 		return ErrNotFound
 	}
-	if mv := m.moveOf(tp); mv != nil {
-		if err := m.callOff(mv); err != nil {
-			return err
-		}
-	}
-	if err := l.close(false); err != nil {
+	name := filepath.Join(l.dir().path, deleteFolderName(tp))
+	if err := m.takeOut(l, name); err != nil {
 		return err
 	}
-	name, err := l.moveAside()
-	if err != nil {
-		l.dir().fail(err)
-		return err
-	}
-	m.cleaner.forget(l)
 	l.dir().removeLater([]string{name}, l.config.Load().FileDeleteDelayMs)
 	return nil
 }

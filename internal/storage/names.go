@@ -104,8 +104,10 @@ func isDeleteFolder(name string) bool {
 
 // deleteFolderName is the name for a folder on its way out; the topic is cut so
 // that the whole fits a file name (Kafka's UnifiedLog.logDeleteDirName).
-func deleteFolderName(tp wire.TopicPartition) string {
-	suffix := "-" + strconv.Itoa(int(tp.Partition)) + "." + uniqueName() + deleteDirSuffix
+func deleteFolderName(tp wire.TopicPartition) string { return asideName(tp, deleteDirSuffix) }
+
+func asideName(tp wire.TopicPartition, suffix string) string {
+	suffix = "-" + strconv.Itoa(int(tp.Partition)) + "." + uniqueName() + suffix
 	topic := tp.Topic
 	if len(topic) > maxNameLen-len(suffix) {
 		topic = topic[:maxNameLen-len(suffix)]

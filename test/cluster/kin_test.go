@@ -3,13 +3,17 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"barnabas/internal/znode"
 	"barnabas/internal/zookeeper"
+	"barnabas/test/load"
 	"barnabas/test/real"
+
+	"github.com/twmb/franz-go/pkg/kadm"
 )
 
 // topicOn makes the node of a topic with one partition, as old tools do, and
@@ -72,4 +76,41 @@ func TestADeadBrokerStopsADeletionOnlyWhileKafkaIsThere(t *testing.T) {
 	}
 	kafka.Stop()
 	real.Until(t, 30*time.Second, "deletion of mixed", deleted(zk, "mixed"))
+}
+
+// A broker that was away while a topic was deleted and made again puts its old
+// log aside and copies the new topic.
+func TestALogOfADeletedTopicDoesNotComeBack(t *testing.T) {
+	server := real.ZooKeeper(t)
+	var brokers []*real.BarnabasBroker
+	var seeds []string
+	for id := 1; id <= 2; id++ {
+		b := real.Barnabas(t, id, "zookeeper.connect="+server, "zookeeper.session.timeout.ms=4000")
+		brokers, seeds = append(brokers, b), append(seeds, b.Addr)
+	}
+	a := load.NewAdmin(t, seeds)
+	load.CreateTopic(t, a, "again", 1, []int32{1, 2}, nil)
+	fill(t, seeds, "again", 10_000)
+	load.UntilInSync(t, a, "again", 1, 2)
+	brokers[1].Kill()
+	load.UntilInSync(t, a, "again", 1, 1)
+	if _, err := a.DeleteTopics(t.Context(), "again"); err != nil {
+		t.Fatal(err)
+	}
+	brokers[0].UntilRunning(30*time.Second, "deletes the topic without broker 2", func() bool {
+		return strings.Contains(brokers[0].Output(), "topic again is deleted")
+	})
+	load.CreateTopic(t, a, "again", 1, []int32{1}, nil)
+	fill(t, seeds[:1], "again", 3_000)
+	brokers[1].Restart(t)
+	var grow kadm.AlterPartitionAssignmentsReq
+	grow.Assign("again", 0, []int32{1, 2})
+	if _, err := a.AlterPartitionAssignments(t.Context(), grow); err != nil {
+		t.Fatal(err)
+	}
+	load.UntilInSync(t, a, "again", 1, 2)
+	load.UntilEqual(t, []string{brokers[0].Dir, brokers[1].Dir}, "again", 1)
+	if strays, err := filepath.Glob(filepath.Join(brokers[1].Dir, "again-0.*-stray")); err != nil || len(strays) != 1 {
+		t.Errorf("set aside: %v, %v", strays, err)
+	}
 }
