@@ -117,6 +117,11 @@ func (c *Command) Execute(call *Call, args []string) error {
 	}
 	var bad *UsageError
 	var exit *ExitError
+	if call.JSON && err != nil && !errors.Is(err, ErrReported) && !errors.As(err, &exit) {
+		if e := call.printJSON(map[string]string{"error": text(err)}); e != nil {
+			return ErrReported // nobody reads
+		}
+	}
 	switch {
 	case err == nil:
 		return nil

@@ -261,7 +261,7 @@ func runConfigs(c *Call) error {
 	case nil, *UsageError:
 		return err
 	}
-	if err == ErrReported {
+	if err == ErrReported || c.JSON {
 		return err
 	}
 	fmt.Fprintf(c.Err, "Error while executing config command with args '%s'\n%s\n", strings.Join(c.raw, " "), text(err))

@@ -55,6 +55,7 @@ func consoleConsumerCommand() *Command {
 			{Name: "zookeeper", Arg: "String: urls", Text: "The connection string of ZooKeeper in the form host:port: consume as 0.8 did. (In Kafka's script up to 1.1.)"},
 			{Name: "blacklist", Arg: "String: blacklist", Text: "Topics to exclude from consumption; with --zookeeper only. (In Kafka's script up to 1.1.)"},
 			{Name: "delete-consumer-offsets", Text: "If specified, the consumer path in zookeeper is deleted when starting up. (In Kafka's script up to 1.1.)"},
+			yes,
 		},
 		Run: runConsoleConsumer,
 	}

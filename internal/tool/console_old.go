@@ -85,6 +85,9 @@ func (c *Call) oldOffsets(props map[string]string) error {
 	}
 	group := znode.ConsumerGroupPath(props["group.id"])
 	if deleting {
+		if err := c.confirm("This deletes group " + props["group.id"] + " and its offsets from ZooKeeper."); err != nil {
+			return err
+		}
 		return deleteTree(c.Context, zk, group)
 	}
 	_, exists, err := zk.Exists(c.Context, group+"/offsets")

@@ -146,7 +146,7 @@ func runConsumerGroups(c *Call) error {
 		return c.onCoordinator(func() error { return c.resetOffsets(admin) })
 	})
 	var bad *UsageError
-	if err == nil || errors.Is(err, ErrReported) || errors.As(err, &bad) {
+	if err == nil || errors.Is(err, ErrReported) || errors.As(err, &bad) || c.JSON {
 		return err
 	}
 	fmt.Fprintf(c.Out, "\nError: Executing consumer group command failed due to %s\n", "java.util.concurrent.ExecutionException: "+withClass(err))
@@ -323,6 +323,9 @@ func (c *Call) deleteOffsets(admin *kadm.Client) error {
 		for _, p := range parts {
 			set.Add(topic, p)
 		}
+	}
+	if err := c.confirm("This deletes offsets of group " + group + "."); err != nil {
+		return err
 	}
 	var top error
 	if len(set) > 0 {

@@ -36,7 +36,11 @@ func (c *Call) resetOffsets(admin *kadm.Client) error {
 	for _, name := range names {
 		state := described[name].State
 		if state != "" && state != "Empty" && state != "Dead" {
-			fmt.Fprintf(c.Out, "\nError: Assignments can only be reset if the group '%s' is inactive, but the current state is %s.\n", name, state)
+			to := c.Out
+			if c.JSON {
+				to = c.Err
+			}
+			fmt.Fprintf(to, "\nError: Assignments can only be reset if the group '%s' is inactive, but the current state is %s.\n", name, state)
 			continue
 		}
 		list, err := c.planReset(admin, name)
@@ -243,7 +247,11 @@ func (c *Call) resetTarget(admin *kadm.Client, set kadm.TopicsSet, committed kad
 			return 0, false, nil
 		}
 		if e, ok := ends.Lookup(t, p); ok && (o.Offset < 0 || o.Timestamp < 0) {
-			fmt.Fprintf(c.Out, "\nWarn: Partition %d from topic %s is empty. Falling back to latest known offset.\n", p, t)
+			to := c.Out
+			if c.JSON {
+				to = c.Err
+			}
+			fmt.Fprintf(to, "\nWarn: Partition %d from topic %s is empty. Falling back to latest known offset.\n", p, t)
 			return e.Offset, true, nil
 		}
 		return o.Offset, true, nil

@@ -126,7 +126,11 @@ func (c *Call) measure(k *kgo.Client, run *consumed, most int64, wait, interval 
 		fetches := k.PollFetches(poll)
 		cancel()
 		if fetches.NumRecords() == 0 && poll.Err() != nil {
-			fmt.Fprintf(c.Err, "WARNING: Exiting before consuming the expected number of messages: timeout (%d ms) exceeded. You can use the --timeout option to increase the timeout.\n", wait.Milliseconds())
+			to := c.Out
+			if c.JSON {
+				to = c.Err
+			}
+			fmt.Fprintf(to, "WARNING: Exiting before consuming the expected number of messages: timeout (%d ms) exceeded. You can use the --timeout option to increase the timeout.\n", wait.Milliseconds())
 			break
 		}
 		fetches.EachRecord(func(r *kgo.Record) {

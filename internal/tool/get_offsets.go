@@ -204,7 +204,11 @@ func (c *Call) printOffsets(k *kgo.Client, list []kadm.PartitionDetail, at int64
 	for _, o := range found {
 		switch {
 		case o.err != nil:
-			fmt.Fprintf(c.Out, "Skip getting offsets for topic-partition %s due to: %s\n", o.name, text(o.err))
+			to := c.Out
+			if c.JSON {
+				to = c.Err
+			}
+			fmt.Fprintf(to, "Skip getting offsets for topic-partition %s due to: %s\n", o.name, text(o.err))
 		case o.Offset >= 0:
 			shown = append(shown, o)
 			total += o.Offset

@@ -60,6 +60,9 @@ func runOffsetChecker(c *Call) error {
 		return err
 	}
 	lines, brokers, err := c.checkOffsets(ctx, zk)
+	if err != nil && c.JSON {
+		return err
+	}
 	if err != nil {
 		fmt.Fprintf(c.Out, "Exiting due to: %s.\n", err)
 		return nil // as 0.8 does

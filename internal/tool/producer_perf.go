@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -123,14 +124,14 @@ func (c *Call) readPerf() (*perfRun, error) {
 	if r.id = one("transactional-id"); r.id == "" {
 		r.id = "performance-producer-default-transactional-id"
 	}
-	r.payload, err = payloads(values, one)
+	r.payload, err = c.payloads(values, one)
 	if out := one("output"); out == "json" {
 		c.JSON = true
 	}
 	return r, err
 }
 
-func payloads(values map[string][]string, one func(string) string) (func(int64) []byte, error) {
+func (c *Call) payloads(values map[string][]string, one func(string) string) (func(int64) []byte, error) {
 	_, monotonic := values["payload-monotonic"]
 	given := 0
 	for _, name := range []string{"record-size", "payload-file", "payload-monotonic"} {
@@ -154,6 +155,13 @@ func payloads(values map[string][]string, one func(string) string) (func(int64) 
 			delimiter = d
 		}
 		list := bytes.Split(bytes.TrimSuffix(data, []byte(delimiter)), []byte(delimiter))
+		if one("output") != "json" {
+			path, err := filepath.Abs(one("payload-file"))
+			if err != nil {
+				return nil, err
+			}
+			fmt.Fprintf(c.Out, "Reading payloads from: %s\nNumber of messages read: %d\n", path, len(list))
+		}
 		return func(int64) []byte { return list[rand.IntN(len(list))] }, nil
 	}
 	size, err := strconv.Atoi(one("record-size"))

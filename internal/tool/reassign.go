@@ -105,7 +105,7 @@ func runReassign(c *Call) error {
 		}
 		return c.listMoves(k)
 	})
-	if err == nil || errors.Is(err, ErrReported) {
+	if err == nil || errors.Is(err, ErrReported) || c.JSON {
 		return err
 	}
 	var code *brokerError

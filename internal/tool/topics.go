@@ -163,7 +163,7 @@ func runTopics(c *Call) error {
 
 // topicsDone tells of an error as Kafka's script does.
 func (c *Call) topicsDone(err error) error {
-	if err == nil || err == ErrReported {
+	if err == nil || err == ErrReported || c.JSON {
 		return err
 	}
 	fmt.Fprintln(c.Out, "Error while executing topic command : "+text(err))

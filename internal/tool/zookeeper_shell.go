@@ -84,39 +84,44 @@ func shellHelp() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// shellArgs takes the shell's own options off a command line; the rest is the
-// command.
-func shellArgs(raw []string) (server string, rest []string) {
+// shellArgs takes the shell's own options, by name, off a command line; the
+// first that is none is the server, and the rest is the command.
+func shellArgs(raw []string) (options map[string]string, command []string) {
+	options = map[string]string{}
 	for i := 0; i < len(raw); i++ {
-		switch raw[i] {
-		case "-server", "--server", "-timeout", "--timeout", "-zk-tls-config-file", "--zk-tls-config-file":
-			if i+1 < len(raw) {
-				if strings.HasSuffix(raw[i], "server") {
-					server = raw[i+1]
-				}
-				i++
-			}
+		name := strings.TrimLeft(raw[i], "-")
+		switch {
+		case strings.HasPrefix(raw[i], "-") && slices.Contains([]string{"server", "timeout", "zk-tls-config-file", "output"}, name) && i+1 < len(raw):
+			i++
+			options[name] = raw[i]
+		case options["server"] == "":
+			options["server"] = raw[i]
 		default:
-			if server == "" {
-				server = raw[i]
-				continue
-			}
-			return server, raw[i:]
+			return options, raw[i:]
 		}
 	}
-	return server, nil
+	return options, nil
 }
 
 func runZooKeeperShell(c *Call) error {
-	server, command := shellArgs(c.raw)
-	if server == "" {
+	options, command := shellArgs(c.raw)
+	server := options["server"]
+	switch {
+	case server == "":
 		return usage("USAGE: zookeeper-shell zookeeper_host:port[/path] [-zk-tls-config-file file] [args...]")
+	case options["output"] == "json":
+		c.JSON = true
 	}
-	timeout, err := strconv.Atoi(c.Args.Text("timeout"))
+	timeout, err := strconv.Atoi(options["timeout"])
 	if err != nil || timeout < 1 {
 		timeout = 30000
 	}
-	zk, err := zookeeper.New(zookeeper.Options{Connect: server, SessionTimeout: time.Duration(timeout) * time.Millisecond})
+	to, err := zookeeperOptions(server, options["zk-tls-config-file"])
+	if err != nil {
+		return err
+	}
+	to.SessionTimeout = time.Duration(timeout) * time.Millisecond
+	zk, err := zookeeper.New(to)
 	if err != nil {
 		return err
 	}
@@ -400,6 +405,10 @@ func (s *shell) stat(flags map[byte]string, args []string) error {
 	if !exists {
 		return jute.ErrNoNode
 	}
+	if s.call.JSON {
+		return s.call.printJSON(map[string]any{"path": args[0], "version": stat.Version, "czxid": stat.Czxid, "mzxid": stat.Mzxid, "ctime": stat.Ctime, "mtime": stat.Mtime,
+			"dataLength": stat.DataLength, "numChildren": stat.NumChildren, "ephemeralOwner": fmt.Sprintf("0x%x", uint64(stat.EphemeralOwner))})
+	}
 	s.printStat(stat)
 	return nil
 }
@@ -476,6 +485,9 @@ func (s *shell) getACL(flags map[byte]string, args []string) error {
 	list, stat, err := s.zk.GetACL(s.call.Context, args[0])
 	if err != nil {
 		return err
+	}
+	if s.call.JSON {
+		return s.call.printJSON(map[string]any{"path": args[0], "acl": list})
 	}
 	for _, a := range list {
 		rights := ""

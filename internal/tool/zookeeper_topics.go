@@ -2,10 +2,12 @@ package tool
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,7 +24,11 @@ import (
 
 // withZooKeeper runs f with a session at the ZooKeeper that --zookeeper names.
 func (c *Call) withZooKeeper(f func(context.Context, *zookeeper.Client) error) error {
-	zk, err := zookeeper.New(zookeeper.Options{Connect: c.Args.Text("zookeeper")})
+	options, err := zookeeperOptions(c.Args.Text("zookeeper"), c.Args.Text("zk-tls-config-file"))
+	if err != nil {
+		return err
+	}
+	zk, err := zookeeper.New(options)
 	if err != nil {
 		return err
 	}
@@ -33,6 +39,30 @@ func (c *Call) withZooKeeper(f func(context.Context, *zookeeper.Client) error) e
 		return err
 	}
 	return f(c.Context, zk)
+}
+
+// zookeeperOptions are those for a connect string and a file with Kafka's
+// zookeeper.ssl.* properties, "" for none. Stores are PEM.
+func zookeeperOptions(connect, file string) (zookeeper.Options, error) {
+	o := zookeeper.Options{Connect: connect}
+	props, err := properties(file)
+	if err != nil || props["zookeeper.ssl.client.enable"] != "true" {
+		return o, err
+	}
+	plain := map[string]string{}
+	for name, value := range props {
+		plain[strings.TrimPrefix(name, "zookeeper.")] = value
+	}
+	if plain["ssl.endpoint.identification.algorithm"] == "" { // ZooKeeper's default
+		plain["ssl.endpoint.identification.algorithm"] = "HTTPS"
+	}
+	secure, err := tlsConfig(plain)
+	if err == nil {
+		o.Dial = func(ctx context.Context, addr string) (net.Conn, error) {
+			return (&tls.Dialer{Config: secure}).DialContext(ctx, "tcp", addr)
+		}
+	}
+	return o, err
 }
 
 // checkTopicsOld are the rules that --zookeeper has of its own (TopicCommand of

@@ -219,3 +219,48 @@ func (g *guide) compare(want, got string) {
 }
 
 func TestTheTutorial(t *testing.T) { newGuide(t, "docs/tutorial.md").follow() }
+
+func TestThePageForMoving(t *testing.T) {
+	g := newGuide(t, "docs/moving.md")
+	g.follow()
+	page, err := os.ReadFile(g.page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields(real.Run(t, time.Minute, g.command(g.dir, "barnabas install-links --sh all | xargs -n1 basename"))) {
+		if !strings.Contains(string(page), "| `"+name+"`") {
+			t.Errorf("%s is not in the table of scripts", name)
+		}
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
+
+func TestLinksOfTheDocumentationLeadSomewhere(t *testing.T) {
+	pages, err := filepath.Glob("../../*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir("../../docs", func(path string, d os.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".md") {
+			pages = append(pages, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if to := m[1]; !strings.Contains(to, "://") {
+				if _, err := os.Stat(filepath.Join(filepath.Dir(page), to)); err != nil {
+					t.Errorf("%s: %v", page, err)
+				}
+			}
+		}
+	}
+}

@@ -183,3 +183,54 @@ func TestCtrlCEndsACommandThatWaits(t *testing.T) {
 		t.Errorf("what was typed before Ctrl-C: %q", out)
 	}
 }
+
+// Whatever destroys something asks first, and does nothing without a yes.
+func TestNothingIsDestroyedUnasked(t *testing.T) {
+	c := newCommands(t)
+	c.run("topics --bootstrap-server @B --create --topic a --partitions 1", "")
+	c.run("console-producer --bootstrap-server @B --topic a", "one\n")
+	c.run("consumer-groups --bootstrap-server @B --reset-offsets --group g --topic a --to-latest --execute", "")
+	c.run("console-consumer --zookeeper @Z --topic a --group old --from-beginning --max-messages 1", "")
+	c.file("one.json", `{"version":1,"partitions":[{"topic":"a","partition":0,"offset":1}]}`)
+	state := func() string {
+		return c.run("get-offsets --bootstrap-server @B --topic a --time earliest", "") + c.run("consumer-groups --bootstrap-server @B --describe --group g", "") +
+			c.run("zookeeper-shell @Z ls -R /consumers/old/offsets", "")
+	}
+	before := state()
+	for _, line := range []string{
+		"delete-records --bootstrap-server @B --offset-json-file @D/one.json",
+		"topics --bootstrap-server @B --empty --topic a",
+		"topics --bootstrap-server @B --delete --topic a", "topics --zookeeper @Z --delete --topic a",
+		"consumer-groups --bootstrap-server @B --delete-offsets --group g --topic a",
+		"consumer-groups --bootstrap-server @B --delete --group g",
+		"leader-election --bootstrap-server @B --election-type unclean --topic a --partition 0",
+		"zookeeper-shell @Z deleteall /consumers/old",
+		"console-consumer --zookeeper @Z --topic a --group old --delete-consumer-offsets",
+	} {
+		p := sit(t, c.args(line)...)
+		p.sees("Are you sure? Type yes: ")
+		p.types("n\r")
+		p.sees("Nothing was done.")
+		p.ends(1)
+		if now := state(); now != before {
+			t.Fatalf("%s changed\n%sto\n%s", line, before, now)
+		}
+	}
+	p := sit(t, c.args("topics --bootstrap-server @B --empty --topic a")...)
+	p.sees("Are you sure? Type yes: ")
+	p.types("yes\r")
+	p.sees("Emptied topic a.")
+	p.ends(0)
+	p = sit(t, c.args("topics --bootstrap-server @B --delete --topic a --yes")...)
+	p.ends(0)
+}
+
+// Long work shows how far it is.
+func TestLongWorkHasABar(t *testing.T) {
+	c := newCommands(t)
+	p := sit(t, c.args("producer-perf-test --topic a --num-records 2000 --record-size 10 --throughput 1000 --producer-props bootstrap.servers=@B")...)
+	p.sees("] ")
+	p.sees(" of 2000 records sent")
+	p.sees("2000 records sent, ")
+	p.ends(0)
+}
