@@ -80,6 +80,8 @@ type Broker struct {
 	server     *server.Server
 	configs    *configWatcher
 
+	unsafeSaid atomic.Int64 // see loud
+
 	// epoch is the broker epoch: the czxid of the registration in force.
 	epoch atomic.Int64
 

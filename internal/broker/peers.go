@@ -46,7 +46,27 @@ func (b *Broker) dialerTo(listener string) peer.Dialer {
 	if m := b.logins[listener]; m != nil {
 		d = peer.SASL{Dialer: d, Mechanism: m, ClientID: b.clientID()}
 	}
-	return d
+	return loud{d, b}
+}
+
+// loud is a Dialer that says why no secure connection comes about, which no
+// waiting mends: at most one line in unsafeEvery.
+type loud struct {
+	peer.Dialer
+	b *Broker
+}
+
+const unsafeEvery = 10 * time.Second
+
+func (d loud) Dial(ctx context.Context, address string) (net.Conn, error) {
+	nc, err := d.Dialer.Dial(ctx, address)
+	if errors.Is(err, peer.ErrUnsafe) && ctx.Err() == nil {
+		last, now := d.b.unsafeSaid.Load(), time.Now().UnixNano()
+		if now-last >= int64(unsafeEvery) && d.b.unsafeSaid.CompareAndSwap(last, now) {
+			d.b.log.Warn("another broker can't be asked", "err", err)
+		}
+	}
+	return nc, err
 }
 
 // address returns where a live broker's inter-broker listener is.

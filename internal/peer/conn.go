@@ -24,6 +24,9 @@ var (
 	ErrClosed = errors.New("connection is closed")
 	// ErrBadAnswer: what came is too large, cut short, or no answer to what was asked.
 	ErrBadAnswer = errors.New("bad answer")
+	// ErrUnsafe: the broker does not take this one's credentials or certificate,
+	// or the other way round.
+	ErrUnsafe = errors.New("no secure connection")
 	// ErrVersion: the broker serves no version of the request that this one knows.
 	ErrVersion = errors.New("the broker does not serve this request")
 )

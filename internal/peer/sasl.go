@@ -35,7 +35,7 @@ func (s SASL) Dial(ctx context.Context, address string) (net.Conn, error) {
 	lifetime, err := s.authenticate(ctx, nc, address)
 	if err != nil {
 		nc.Close()
-		return nil, fmt.Errorf("authenticating to %s with %s: %w", address, s.Mechanism.Name(), err)
+		return nil, fmt.Errorf("%w: authenticating to %s with %s: %w", ErrUnsafe, address, s.Mechanism.Name(), err)
 	}
 	if lifetime == 0 {
 		return nc, nil

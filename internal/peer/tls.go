@@ -27,7 +27,7 @@ func (t TLS) Dial(ctx context.Context, address string) (net.Conn, error) {
 	secure := tls.Client(nc, c)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		nc.Close()
-		return nil, fmt.Errorf("TLS to %s: %w", address, err)
+		return nil, fmt.Errorf("%w: TLS to %s: %w", ErrUnsafe, address, err)
 	}
 	return secure, nil
 }

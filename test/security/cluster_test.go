@@ -4,6 +4,7 @@ import (
 	"crypto/pbkdf2"
 	"crypto/sha512"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"barnabas/test/real"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -30,7 +32,19 @@ func between(zk, mechanism string) []string {
 		"inter.broker.protocol.version=3.9", "offsets.topic.replication.factor=1", "transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1",
 		"group.initial.rebalance.delay.ms=0", "auto.create.topics.enable=false", "default.replication.factor=2",
 		// Short enough that connections between brokers are renewed meanwhile.
-		"listener.name.sasl_plaintext.connections.max.reauth.ms=3000"}
+		"listener.name.sasl_plaintext.connections.max.reauth.ms=1500"}
+}
+
+// createOnBoth makes the topic t once the controller knows of both brokers.
+func createOnBoth(t *testing.T, admin *kadm.Client, partitions int32) {
+	t.Helper()
+	real.Until(t, time.Minute, "the controller knows both brokers", func() bool {
+		_, err := admin.CreateTopic(t.Context(), partitions, 2, map[string]*string{"min.insync.replicas": kadm.StringPtr("2")}, "t")
+		if err != nil && !errors.Is(err, kerr.InvalidReplicationFactor) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 }
 
 // replicated makes a topic on both brokers with each as leader of a partition,
@@ -39,9 +53,7 @@ func replicated(t *testing.T, seeds ...string) {
 	t.Helper()
 	client := connect(t, seeds[0], "PLAIN", "admin", "of admin", kgo.SeedBrokers(seeds...))
 	admin := kadm.NewClient(client)
-	if _, err := admin.CreateTopic(t.Context(), 4, 2, map[string]*string{"min.insync.replicas": kadm.StringPtr("2")}, "t"); err != nil {
-		t.Fatal(err)
-	}
+	createOnBoth(t, admin, 4)
 	real.Until(t, time.Minute, "both brokers are in every ISR", func() bool {
 		topics, err := admin.ListTopics(t.Context(), "t")
 		leaders, whole := map[int32]bool{}, 0
@@ -53,7 +65,7 @@ func replicated(t *testing.T, seeds ...string) {
 		return err == nil && whole == 4 && len(leaders) == 2
 	})
 	// Over more than two sessions.
-	for began, n := time.Now(), 0; time.Since(began) < 7*time.Second; n++ {
+	for began, n := time.Now(), 0; time.Since(began) < 4*time.Second; n++ {
 		record := &kgo.Record{Topic: "t", Key: fmt.Append(nil, n), Value: []byte("x")}
 		if err := client.ProduceSync(t.Context(), record).FirstErr(); err != nil {
 			t.Fatalf("record %d: %v", n, err)
@@ -126,6 +138,20 @@ func keeper(t *testing.T, addr string) *zookeeper.Client {
 	}
 	t.Cleanup(func() { client.Close() })
 	return client
+}
+
+// TestABrokerThatOthersDoNotTakeSaysWhy, and so do the others.
+func TestABrokerThatOthersDoNotTakeSaysWhy(t *testing.T) {
+	zk := real.ZooKeeper(t)
+	good := real.Barnabas(t, 1, between(zk, "PLAIN")...)
+	bad := real.Barnabas(t, 2, append(between(zk, "PLAIN"), "listener.name.sasl_plaintext.plain.sasl.jaas.config="+plainModule+
+		` required username="broker" password="not the others'" user_broker="not the others'" user_admin="of admin";`)...)
+	const why = "Invalid username or password"
+	good.UntilRunning(30*time.Second, "says why it can't ask broker 2", func() bool { return strings.Contains(good.Output(), "another broker can't be asked") })
+	bad.UntilRunning(30*time.Second, "says whom it refused", func() bool { return strings.Contains(bad.Output(), why) })
+	if out := good.Output(); !strings.Contains(out, why) || !strings.Contains(out, bad.Addr) {
+		t.Errorf("it says:\n%s", out)
+	}
 }
 
 // TestBrokersAuthenticateWithSCRAM has two Barnabas brokers do so with

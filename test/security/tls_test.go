@@ -217,9 +217,7 @@ func TestBrokersOverTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if _, err := kadm.NewClient(client).CreateTopic(t.Context(), 2, 2, map[string]*string{"min.insync.replicas": kadm.StringPtr("2")}, "t"); err != nil {
-		t.Fatal(err)
-	}
+	createOnBoth(t, kadm.NewClient(client), 2)
 	for i := range 100 {
 		if err := client.ProduceSync(t.Context(), &kgo.Record{Topic: "t", Key: fmt.Append(nil, i), Value: make([]byte, 10_000)}).FirstErr(); err != nil {
 			t.Fatalf("record %d: %v", i, err)
