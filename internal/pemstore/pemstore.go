@@ -28,22 +28,22 @@ type Stores struct {
 	Trusted []byte // certificates of authorities; empty: the system's
 }
 
-// Read reads stores from files; "" is none.
+// Read reads stores from files; "" is none. An error names the file.
 func Read(keys, trusted string) (s Stores, err error) {
 	if keys != "" {
-		if s.Keys, err = os.ReadFile(keys); err != nil {
-			return s, fmt.Errorf("key store: %w", err)
+		if s.Keys, err = os.ReadFile(keys); err == nil {
+			_, err = s.config()
 		}
-		if len(s.Keys) == 0 {
-			return s, fmt.Errorf("key store %s: %w", keys, ErrNotPEM)
+		if err != nil {
+			return s, fmt.Errorf("%s: %w", keys, err)
 		}
 	}
 	if trusted != "" {
-		if s.Trusted, err = os.ReadFile(trusted); err != nil {
-			return s, fmt.Errorf("trust store: %w", err)
+		if s.Trusted, err = os.ReadFile(trusted); err == nil {
+			_, err = pool(s.Trusted)
 		}
-		if len(s.Trusted) == 0 {
-			return s, fmt.Errorf("trust store %s: %w", trusted, ErrNotPEM)
+		if err != nil {
+			return s, fmt.Errorf("%s: %w", trusted, err)
 		}
 	}
 	return s, nil

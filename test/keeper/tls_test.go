@@ -133,7 +133,7 @@ func TestStoresThatCantBeReadAreNamed(t *testing.T) {
 		args []string
 	}{
 		{"--ssl-listen: no key store", []string{"zookeeper", "--dir", t.TempDir(), "--listen", "", "--ssl-listen", "127.0.0.1:0"}},
-		{pem.Client + ": " + pemstore.ErrNotPEM.Error(), []string{"start", "--override", "zookeeper.connect=localhost:1", "--override", "zookeeper.ssl.client.enable=true",
+		{pem.Client + ": trust store: " + pemstore.ErrNotPEM.Error(), []string{"start", "--override", "zookeeper.connect=localhost:1", "--override", "zookeeper.ssl.client.enable=true",
 			"--override", "log.dirs=" + t.TempDir(), "--override", "zookeeper.ssl.truststore.location=" + notPEM(t, pem.Client)}},
 		{"zookeeper.ssl.keystore.type=JKS: only PEM can be read", []string{"start", "--override", "zookeeper.connect=localhost:1", "--override", "zookeeper.ssl.client.enable=true",
 			"--override", "log.dirs=" + t.TempDir(), "--override", "zookeeper.ssl.keystore.type=JKS"}},
