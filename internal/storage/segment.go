@@ -105,7 +105,7 @@ func (s *segment) locate(offset, limit int64) (place, bool, error) {
 		return place{}, false, err
 	}
 	at, ok, hops, err := s.find(start, offset, limit)
-	lost := start > 0 && (err != nil && !errors.Is(err, errStale) || ok && at.pos == start && at.base > offset)
+	lost := start > 0 && (start >= limit || err != nil && !errors.Is(err, errStale) || ok && at.pos == start && at.base > offset)
 	far := hops > 4096 && s.rebuilt.CompareAndSwap(false, true)
 	if !lost && !far {
 		return at, ok, err
