@@ -57,13 +57,21 @@ public class Cmak {
         zk.create().creatingParentsIfNeeded().forPath("/config/topics/managed", bytes("{\"version\":1,\"config\":{\"retention.ms\":\"1234567\"}}"));
         zk.create().forPath("/brokers/topics/managed", bytes("{\"version\":1,\"partitions\":{\"0\":[" + broker + "],\"1\":[" + broker + "]}}"));
         until("the leaders of a topic", () -> cached(topics, "/brokers/topics/managed/partitions/0/state").contains("\"leader\":" + broker)
-            && cached(topics, "/brokers/topics/managed/partitions/1/state").contains("\"leader\":" + broker));
+            && cached(topics, "/brokers/topics/managed/partitions/1/state").contains("\"leader\":" + broker)
+            && !cached(configs, "/config/topics/managed").isEmpty());
         say("created", topics.getCurrentChildren("/brokers/topics/managed/partitions").keySet(), cached(configs, "/config/topics/managed"));
 
         // Added partitions: the version that it read guards the write.
         org.apache.zookeeper.data.Stat stat = new org.apache.zookeeper.data.Stat();
-        zk.getData().storingStatIn(stat).forPath("/brokers/topics/managed");
-        zk.setData().withVersion(stat.getVersion()).forPath("/brokers/topics/managed", bytes("{\"version\":1,\"partitions\":{\"0\":[" + broker + "],\"1\":[" + broker + "],\"2\":[" + broker + "]}}"));
+        until("a write of what it has read", () -> {
+            zk.getData().storingStatIn(stat).forPath("/brokers/topics/managed");
+            try {
+                zk.setData().withVersion(stat.getVersion()).forPath("/brokers/topics/managed", bytes("{\"version\":1,\"partitions\":{\"0\":[" + broker + "],\"1\":[" + broker + "],\"2\":[" + broker + "]}}"));
+                return true;
+            } catch (KeeperException.BadVersionException e) { // the controller gave the topic an id meanwhile
+                return false;
+            }
+        });
         until("the leader of an added partition", () -> cached(topics, "/brokers/topics/managed/partitions/2/state").contains("\"leader\":" + broker));
         try {
             zk.setData().withVersion(stat.getVersion()).forPath("/brokers/topics/managed", bytes("{}"));
