@@ -17,7 +17,7 @@
 //     begin with "+",
 //   - "% stop N" stops broker N, "% start N" starts it again and waits until it
 //     is in all its in-sync replicas, "% moved" waits until no partition moves,
-//     "% settle" until each has a leader,
+//     "% settle" until every broker knows a leader of each,
 //     "% fill TOPIC" writes 5 MB to it,
 //   - "|" is a line that Kafka's script wrote to standard output,
 //   - "!" is what the first line on standard error says,

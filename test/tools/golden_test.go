@@ -297,10 +297,7 @@ func (p place) act(t *testing.T, comments []string) {
 				}
 			}
 		} else if c == "% settle" {
-			real.Until(t, time.Minute, "leaders of all partitions", func() bool {
-				m, err := admin.Metadata(t.Context())
-				return err == nil && !led(m, -1)
-			})
+			real.Until(t, time.Minute, "every broker to know leaders of all partitions", func() bool { return settled(t, k) })
 		} else if c == "% moved" {
 			real.Until(t, time.Minute, "all to be moved", func() bool {
 				resp, err := kmsg.NewPtrListPartitionReassignmentsRequest().RequestWith(t.Context(), k)
@@ -310,6 +307,26 @@ func (p place) act(t *testing.T, comments []string) {
 			t.Fatalf("what does %q mean?", c)
 		}
 	}
+}
+
+// settled tells whether each broker knows a leader of every partition.
+func settled(t *testing.T, k *kgo.Client) bool {
+	brokers, err := kadm.NewClient(k).ListBrokers(t.Context())
+	if err != nil {
+		return false
+	}
+	for _, id := range brokers.NodeIDs() {
+		resp, err := kmsg.NewPtrMetadataRequest().RequestWith(t.Context(), k.Broker(int(id)))
+		if err != nil {
+			return false
+		}
+		for _, topic := range resp.Topics {
+			if topic.ErrorCode != 0 || slices.ContainsFunc(topic.Partitions, func(p kmsg.MetadataResponseTopicPartition) bool { return p.Leader < 0 }) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func led(m kadm.Metadata, id int32) (found bool) {
