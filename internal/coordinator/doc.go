@@ -22,7 +22,9 @@
 // Runtime.mu guards the table of shards, shard.mu a shard's queue and its
 // phase. Both are leaves: nothing is called under them. All else of a shard
 // belongs to the goroutine that works its queue off; there is at most one, and
-// it ends when the queue is empty.
+// it ends when the queue is empty. It is that of the caller of Do, for a while,
+// if there is no other: so Do must not be called under a lock that callers,
+// commands or the log take.
 //
 // # Invariants
 //

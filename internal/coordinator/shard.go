@@ -1,6 +1,8 @@
 package coordinator
 
 import (
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -126,12 +128,24 @@ func (s *shard[M]) enqueueLocked(e event[M]) bool {
 	return true
 }
 
+// do has a request decided: here and now if nobody works the queue off, which
+// spares handing it over.
 func (s *shard[M]) do(c Caller, f func(M, time.Time, *Effects)) {
 	s.mu.Lock()
 	p := s.mu.phase
-	ok := p == serving && s.enqueueLocked(event[M]{kind: request, caller: c, decide: f})
+	ok := p == serving && !s.mu.closed
+	here := ok && !s.mu.running
+	if ok {
+		s.mu.queue = append(s.mu.queue, event[M]{kind: request, caller: c, decide: f})
+	}
+	if here {
+		s.mu.running = true
+		s.r.running.Add(1)
+	}
 	s.mu.Unlock()
 	switch {
+	case here:
+		s.workHere()
 	case ok:
 	case p == serving:
 		c.Fail(wire.NotCoordinator)
@@ -173,24 +187,53 @@ func (s *shard[M]) close() {
 
 // work handles events until there are none.
 func (s *shard[M]) work() {
-	queue := s.spare
-	for {
-		s.mu.Lock()
-		if len(s.mu.queue) == 0 {
-			s.spare = queue[:0]
-			s.mu.running = false
-			s.mu.Unlock()
+	for s.round() {
+	}
+}
+
+// maxHere is how many rounds of events the caller of do handles for others.
+const maxHere = 8
+
+// workHere is work on a goroutine that has other things to do, too. A panic ends
+// the process as it does on the shard's own goroutine: whoever recovers here
+// would leave the shard without one for ever.
+func (s *shard[M]) workHere() {
+	defer s.r.running.Done()
+	defer func() {
+		if p := recover(); p != nil {
+			stack := debug.Stack()
+			go panic(fmt.Sprintf("%v\n%s", p, stack))
+			select {}
+		}
+	}()
+	for range maxHere {
+		if !s.round() {
 			return
 		}
-		queue, s.mu.queue = s.mu.queue, queue[:0]
-		s.mu.Unlock()
-		for i := range queue {
-			s.handle(&queue[i])
-			queue[i] = event[M]{}
-		}
-		s.flush()
-		s.arm()
 	}
+	s.r.running.Go(s.work)
+}
+
+// round handles the events that have come. It returns false when there are none
+// and the queue has no worker any more.
+func (s *shard[M]) round() bool {
+	s.mu.Lock()
+	if len(s.mu.queue) == 0 {
+		s.mu.running = false
+		s.mu.Unlock()
+		return false
+	}
+	queue := s.mu.queue
+	s.mu.queue = s.spare
+	s.mu.Unlock()
+	for i := range queue {
+		s.handle(&queue[i])
+		queue[i] = event[M]{}
+	}
+	s.spare = queue[:0]
+	s.flush()
+	s.arm()
+	return true
 }
 
 func (s *shard[M]) handle(e *event[M]) {

@@ -69,6 +69,10 @@ func (c *conn) finished(r *request) {
 func (c *conn) later(r *request, f func(*api.Request)) {
 	c.mu.Lock()
 	c.mu.tasks = append(c.mu.tasks, task{r, f})
+	if r.inside { // its handler returns soon: settle goes on with it
+		c.mu.Unlock()
+		return
+	}
 	c.passTurnLocked()
 }
 
