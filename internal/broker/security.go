@@ -22,8 +22,8 @@ func (b *Broker) secure(c *config.Broker) error {
 	for _, l := range c.Listeners() {
 		among := l.Name == c.InterBrokerListener() || l.Name == c.ControlPlaneListener()
 		if l.Protocol == config.SSL || l.Protocol == config.SASLSSL {
-			t := &transport{}
-			if err := t.read(c.ForListener(l.Name)); err != nil {
+			t := &transport{listener: l.Name, sasl: l.Protocol == config.SASLSSL}
+			if err := t.read(c); err != nil {
 				return fmt.Errorf("listener %s: %w", l, err)
 			}
 			b.tls[l.Name] = t
@@ -47,7 +47,11 @@ func (b *Broker) secureSASL(c *config.Broker, listener string, among bool) (err 
 // transport is the TLS of a listener and, where brokers use it among themselves,
 // towards it. It is read anew when the configuration changes, even to what it
 // was: certificates end, and files get new ones.
-type transport struct{ server, client atomic.Pointer[tls.Config] }
+type transport struct {
+	listener       string
+	sasl           bool // who the client is, SASL tells
+	server, client atomic.Pointer[tls.Config]
+}
 
 // listen returns what the listener is served with; nil for no TLS.
 func (t *transport) listen() *tls.Config {
@@ -57,12 +61,16 @@ func (t *transport) listen() *tls.Config {
 	return &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return t.server.Load(), nil }}
 }
 
-func (t *transport) read(c *config.Broker) error {
+func (t *transport) read(all *config.Broker) error {
+	c := all.ForListener(t.listener)
 	stores, err := stores(c)
 	if err != nil {
 		return err
 	}
-	auth := map[string]tls.ClientAuthType{"requested": tls.VerifyClientCertIfGiven, "required": tls.RequireAndVerifyClientCert}[c.String("ssl.client.auth")]
+	auth := tls.NoClientCert
+	if !t.sasl || all.SetForListener(t.listener, "ssl.client.auth") { // KIP-684
+		auth = map[string]tls.ClientAuthType{"requested": tls.VerifyClientCertIfGiven, "required": tls.RequireAndVerifyClientCert}[c.String("ssl.client.auth")]
+	}
 	server, err := stores.Server(auth)
 	if err != nil {
 		return fmt.Errorf("ssl.*: %w", err)
@@ -101,9 +109,9 @@ func (b *Broker) renewStores() {
 				return
 			case <-changed:
 			}
-			for name, t := range b.tls {
-				if err := t.read(b.config.Load().ForListener(name)); err != nil {
-					b.log.Error("a listener keeps the certificates that it has", "listener", name, "err", err)
+			for _, t := range b.tls {
+				if err := t.read(b.config.Load()); err != nil {
+					b.log.Error("a listener keeps the certificates that it has", "listener", t.listener, "err", err)
 				}
 			}
 		}

@@ -276,6 +276,12 @@ func (b *Broker) ForListener(name string) *Broker {
 	return &c
 }
 
+// SetForListener tells whether a property is set with the prefix of a listener.
+func (b *Broker) SetForListener(listener, key string) bool {
+	_, ok := b.set[listenerPrefix+strings.ToLower(listener)+"."+b.definition(key).Name]
+	return ok
+}
+
 // MechanismProperty returns a property of a SASL mechanism on a listener, which
 // stands under listener.name.<listener>.<mechanism>.<base>, or else under
 // <mechanism>.<base>, and the key under which it stands or should.

@@ -20,7 +20,8 @@ import (
 )
 
 // encrypted starts a broker with a listener SSL, whose clients must show a
-// certificate, and a listener SASL_SSL. Its own keys are in the properties of one listener
+// certificate, and a listener SASL_SSL, whose clients need not unless its own
+// ssl.client.auth says so. Its own keys are in the properties of one listener
 // and in a file for the other.
 func encrypted(t *testing.T, pem real.PEMStores) (ssl, saslSSL string, broker *real.Process) {
 	t.Helper()
@@ -36,7 +37,7 @@ func encrypted(t *testing.T, pem real.PEMStores) (ssl, saslSSL string, broker *r
 		"log.dirs=" + t.TempDir(), "keeper.dir=" + t.TempDir(), "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512",
 		"ssl.keystore.type=PEM", "ssl.truststore.type=PEM", "ssl.truststore.location=" + pem.Authority,
 		"listener.name.ssl.ssl.keystore.key=" + key, "listener.name.ssl.ssl.keystore.certificate.chain=-----BEGIN CERTIFICATE" + chain,
-		"listener.name.ssl.ssl.client.auth=required", "listener.name.sasl_ssl.ssl.keystore.location=" + pem.Server,
+		"ssl.client.auth=required", "listener.name.sasl_ssl.ssl.keystore.location=" + pem.Server,
 		"listener.name.sasl_ssl.plain.sasl.jaas.config=" + plainModule + ` required user_admin="of admin";`}
 	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)
