@@ -1,12 +1,15 @@
 package storage
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"barnabas/internal/record"
 	"barnabas/internal/vfs"
@@ -114,6 +117,21 @@ var damages = []struct {
 	}},
 	{name: "flipped bit in the second batch of the active segment", end: 245, kept: true, do: func(t *testing.T, s *scene) {
 		patch(t, s.fs, s.name(4, logSuffix), func(b []byte) []byte { b[s.starts[240][1]+70] ^= 4; return b })
+	}},
+	{name: "flipped bit in a base offset, upwards", end: 300, do: func(t *testing.T, s *scene) {
+		patch(t, s.fs, s.name(4, logSuffix), func(b []byte) []byte { b[s.starts[240][1]+6] ^= 1; return b })
+	}},
+	{name: "flipped bit in a base offset, downwards", end: 300, do: func(t *testing.T, s *scene) {
+		patch(t, s.fs, s.name(4, logSuffix), func(b []byte) []byte { b[s.starts[240][1]+7] ^= 0x40; return b })
+	}},
+	{name: "flipped bit in the last base offset, upwards", end: 300, do: func(t *testing.T, s *scene) {
+		patch(t, s.fs, s.name(4, logSuffix), func(b []byte) []byte { b[s.starts[240][11]+6] ^= 8; return b })
+	}},
+	{name: "flipped bit in the last base offset, downwards", end: 300, do: func(t *testing.T, s *scene) {
+		patch(t, s.fs, s.name(4, logSuffix), func(b []byte) []byte { b[s.starts[240][11]+7] ^= 1; return b })
+	}},
+	{name: "several bytes of a base offset are zero", end: 300, do: func(t *testing.T, s *scene) {
+		patch(t, s.fs, s.name(4, logSuffix), func(b []byte) []byte { clear(b[s.starts[240][5]:][:8]); return b })
 	}},
 	{name: "flipped bit in an old segment", end: 300, do: func(t *testing.T, s *scene) {
 		patch(t, s.fs, s.name(1, logSuffix), func(b []byte) []byte { b[s.starts[60][1]+70] ^= 4; return b })
@@ -274,4 +292,65 @@ func checkSurvivors(t *testing.T, m *Manager, damage string, end int64) {
 	if hw := l.HighWatermark(); hw > end {
 		t.Fatal("high watermark beyond the end:", hw)
 	}
+}
+
+// A segment that has gone is told of, at start or when somebody comes to the gap,
+// once.
+func TestAMissingSegmentIsToldOf(t *testing.T) {
+	for name, i := range map[string]int{"below the recovery point": 2, "above it": 3} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			remove(t, s.fs, s.name(i, logSuffix))
+			if i == 3 {
+				must(t, s.fs.Remove("/d/"+recoveryPointFile))
+			}
+			var lines bytes.Buffer
+			o := options(t, s.fs, newClock())
+			o.Logger = slog.New(slog.NewTextHandler(&lines, nil))
+			m := open(t, o)
+			l, _ := m.Log(tp0)
+			for range 3 {
+				if got := readAll(t, l, 0, 300, 1<<20); len(got) != 240 {
+					t.Fatal(len(got))
+				}
+			}
+			if n := strings.Count(lines.String(), "offsets have no records"); n != 1 {
+				t.Fatalf("told %d times:\n%s", n, &lines)
+			}
+			must(t, m.Close())
+		})
+	}
+}
+
+// What recovery took off a log goes after a week.
+func TestWhatWasCutGoesAfterAWeek(t *testing.T) {
+	s, c := newScene(t), newClock()
+	patch(t, s.fs, s.name(4, logSuffix), appendBytes(random(40)))
+	kept := func() (name string) {
+		for n := range list(t, s.fs, part) {
+			if strings.HasSuffix(n, cutSuffix) {
+				name = n
+			}
+		}
+		return name
+	}
+	m := open(t, options(t, s.fs, c))
+	if kept() == "" {
+		t.Fatal("nothing is kept")
+	}
+	m.Tick(c.advance(6 * 24 * time.Hour))
+	must(t, s.fs.SetModTime(part+"/"+kept(), c.Now().Add(-6*24*time.Hour)))
+	must(t, m.Close())
+	m = open(t, options(t, s.fs, c))
+	l, _ := m.Log(tp0)
+	must(t, l.ready())
+	m.Tick(c.advance(12 * time.Hour))
+	if kept() == "" {
+		t.Fatal("it goes early")
+	}
+	m.Tick(c.advance(13 * time.Hour))
+	if name := kept(); name != "" {
+		t.Fatal(name, "is still there")
+	}
+	must(t, m.Close())
 }

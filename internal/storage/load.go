@@ -157,6 +157,11 @@ func (l *Log) readFolder() (folder, error) {
 			if base, ok := parseOffsetName(strings.TrimSuffix(name, cleanedSuffix), logSuffix); ok && (f.cleaned < 0 || base < f.cleaned) {
 				f.cleaned = base
 			}
+		case strings.HasSuffix(name, cutSuffix):
+			if info, err := e.Info(); err == nil {
+				age := l.dir().now().Sub(info.ModTime())
+				l.dir().removeLater([]string{filepath.Join(l.folder(), name)}, max(keepCut-age, 0).Milliseconds())
+			}
 		case strings.HasSuffix(name, swapSuffix):
 			f.swaps = append(f.swaps, name)
 		default:

@@ -130,6 +130,9 @@ func (l *Log) read(offset int64, maxBytes int, upTo int64, minOne bool) (Slice, 
 		if seg.base == view.base {
 			return out, nil
 		}
+		if i+1 < len(segs) && segs[i+1].base <= view.base && offset < segs[i+1].base {
+			l.sayGap(segs[i+1], offset)
+		}
 	}
 }
 

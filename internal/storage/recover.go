@@ -7,7 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
+
+// keepCut is how long what recovery took off a log is kept aside.
+const keepCut = 7 * 24 * time.Hour
 
 // sameBootCheck is how many bytes at the end of a log have their checksums
 // verified when only the process was killed: the page cache has survived, and
@@ -26,7 +30,14 @@ func (l *Log) recover(segs []*segment) ([]*segment, int64, error) {
 		if s.base < end {
 			return l.cutSegments(segs, i, end, fmt.Errorf("the file's name is below the end of the segment before, %d", end))
 		}
-		next, good, cause, err := l.recoverSegment(s, max(point, s.base))
+		until := int64(-1)
+		if i+1 < len(segs) {
+			until = segs[i+1].base
+		}
+		if i > 0 && end < s.base {
+			l.sayGap(s, end)
+		}
+		next, good, cause, err := l.recoverSegment(s, max(point, s.base), until)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -48,9 +59,17 @@ func (l *Log) recover(segs []*segment) ([]*segment, int64, error) {
 	return segs, end, nil
 }
 
+// sayGap tells once that there are no records from an offset up to a segment's
+// base, as when a segment's file was removed. Compaction leaves gaps, too.
+func (l *Log) sayGap(s *segment, from int64) {
+	if !l.config.Load().Compact && !s.gap.Swap(true) {
+		l.dir().log.Warn("offsets have no records: a segment has gone, or the log was compacted once", "partition", l.tp.String(), "from", from, "up to", s.base, "folder", l.folder())
+	}
+}
+
 // recoverSegment walks a segment; good is how many of its bytes are whole
-// batches, cause why the next one is not.
-func (l *Log) recoverSegment(s *segment, point int64) (end, good int64, cause, err error) {
+// batches, cause why the next one is not. until is the base of the next segment.
+func (l *Log) recoverSegment(s *segment, point, until int64) (end, good int64, cause, err error) {
 	start, ok, err := l.adoptUpTo(s, point-1)
 	if err != nil {
 		return 0, 0, nil, err
@@ -63,14 +82,17 @@ func (l *Log) recoverSegment(s *segment, point int64) (end, good int64, cause, e
 		s.times.replace(nil)
 		start = 0
 	}
-	end, good, cause, err = l.walk(s, start)
+	for again := true; again; { // each time an offset was restored
+		end, good, cause, err = l.walk(s, start, until)
+		again = err == errRestored
+	}
 	if err == nil && start > 0 && good == start {
 		// The last entry led astray: the file itself decides.
 		s.offsets.replace(nil)
 		s.times.replace(nil)
 		s.maxTimestamp.Store(-1)
 		s.lastTimeEntry = -1
-		end, good, cause, err = l.walk(s, 0)
+		end, good, cause, err = l.walk(s, 0, until)
 	}
 	s.knownMax.Store(true)
 	return end, good, cause, err
@@ -89,7 +111,7 @@ func (s *segment) lastIndexed() (int64, error) {
 }
 
 // walk goes over the batches from start on.
-func (l *Log) walk(s *segment, start int64) (end, good int64, cause, err error) {
+func (l *Log) walk(s *segment, start, until int64) (end, good int64, cause, err error) {
 	ref, err := s.file.acquire()
 	if err != nil {
 		return 0, 0, nil, err
@@ -113,6 +135,7 @@ func (l *Log) walk(s *segment, start int64) (end, good int64, cause, err error) 
 	ix.maxTs, ix.maxOff, ix.lastTs = s.maxTimestamp.Load(), s.maxOffset.Load(), s.lastTimeEntry
 	end = s.base
 	sc := scan(ref.file, start, size, *window)
+	before := passed{pos: -1}
 	for {
 		ok, serr := sc.step()
 		if serr != nil {
@@ -122,15 +145,30 @@ func (l *Log) walk(s *segment, start int64) (end, good int64, cause, err error) 
 		if !ok {
 			break
 		}
-		if cause, err = l.checkBatch(&sc, end, checkFrom, *scratch); cause != nil || err != nil {
+		if cause, err = l.checkBatch(&sc, end, checkFrom, *scratch); cause == errOrder && err == nil {
+			err = l.restore(s, ref, &sc, before, end, until, *scratch)
+		}
+		if err == errRestored {
+			return 0, 0, nil, err
+		}
+		if cause != nil || err != nil {
 			sc.next = sc.pos
 			break
+		}
+		before = passed{sc.pos, sc.header.BaseOffset(), sc.header.LastOffset(), end}
+		if sc.pos == start && start > 0 {
+			before.before = before.base // what is in front of it was not walked
 		}
 		end = sc.header.LastOffset() + 1
 		if e := sc.header.LeaderEpoch(); e >= 0 {
 			l.epochs.assign(e, sc.header.BaseOffset())
 		}
 		ix.add(s.base, sc.header, sc.pos, sc.size)
+	}
+	if cause == nil && err == nil {
+		if err = l.restoreLast(s, ref, before, until, *scratch); err != nil {
+			return 0, 0, nil, err
+		}
 	}
 	var perr *fs.PathError
 	if errors.As(cause, &perr) { // the disk, not the bytes
@@ -168,7 +206,9 @@ func (l *Log) cut(s *segment, good, end int64, cause error) error {
 	if err != nil {
 		return err
 	}
-	if !kept {
+	if kept {
+		l.dir().removeLater([]string{aside}, keepCut.Milliseconds())
+	} else {
 		aside = ""
 	}
 	l.dir().log.Warn("the log was cut at its first bad batch", "partition", l.tp.String(), "segment", s.base,
@@ -228,6 +268,7 @@ func (l *Log) cutSegments(segs []*segment, i int, end int64, cause error) ([]*se
 		if err := s.file.rename(aside); err != nil {
 			return nil, 0, err
 		}
+		l.dir().removeLater([]string{aside}, keepCut.Milliseconds())
 		for _, suffix := range []string{indexSuffix, timeIndexSuffix, txnIndexSuffix} {
 			name := filepath.Join(l.folder(), offsetName(s.base, suffix))
 			if err := l.dir().fs.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {

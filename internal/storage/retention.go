@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"barnabas/internal/vfs"
@@ -54,6 +55,11 @@ func (l *Log) RaiseStartOffset(offset int64) error {
 // first, and whatever lies below the start offset (Kafka's
 // UnifiedLog.deleteOldSegments).
 func (l *Log) retain(now int64) error {
+	if l.state.Load() == unloaded {
+		if may, err := l.mayExpire(now); err != nil || !may {
+			return err
+		}
+	}
 	if err := l.ready(); err != nil {
 		return err
 	}
@@ -89,6 +95,52 @@ func (l *Log) retain(now int64) error {
 	}
 	first := kept[0].base
 	return l.removeSnapshots(func(offset int64) bool { return offset < first })
+}
+
+// mayExpire tells whether a log that is not loaded may have something to delete,
+// by the sizes of its segments and by when the first was written last: a log that
+// nobody uses is not loaded for retention before that.
+func (l *Log) mayExpire(now int64) (bool, error) {
+	l.maintenance.Lock()
+	defer l.maintenance.Unlock()
+	c := l.config.Load()
+	if l.state.Load() != unloaded || !l.startRaised.Load() && (!c.Delete || c.RetentionMs < 0 && c.RetentionBytes < 0) {
+		return l.state.Load() == loaded, nil
+	}
+	entries, err := l.dir().fs.ReadDir(l.folder())
+	if err != nil {
+		return false, err
+	}
+	var bases []int64
+	var total, first, written int64
+	for _, e := range entries { // by name, so by offset
+		base, ok := parseOffsetName(e.Name(), logSuffix)
+		if !ok {
+			continue
+		}
+		if len(bases) == 0 || c.RetentionBytes >= 0 {
+			info, err := e.Info()
+			if errors.Is(err, fs.ErrNotExist) {
+				return true, nil // somebody is at work
+			}
+			if err != nil {
+				return false, err
+			}
+			if total += info.Size(); len(bases) == 0 {
+				first, written = info.Size(), info.ModTime().UnixMilli()
+			}
+		}
+		bases = append(bases, base)
+	}
+	switch {
+	case len(bases) == 0:
+		return false, nil
+	case len(bases) > 1 && bases[1] <= l.start.Load():
+		return true, nil
+	case !c.Delete || first == 0 && len(bases) == 1:
+		return false, nil
+	}
+	return c.RetentionMs >= 0 && now-written > c.RetentionMs || c.RetentionBytes >= 0 && total-c.RetentionBytes >= first, nil
 }
 
 // expired returns how many segments, from the oldest on, are to go.

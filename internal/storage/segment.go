@@ -37,6 +37,7 @@ type segment struct {
 	reserved atomic.Bool // room on the disk beyond its end (preallocate)
 
 	dirty   atomic.Bool // the .log file has bytes that were not synced
+	gap     atomic.Bool // the gap in front of it was told of
 	rebuilt atomic.Bool // the index was rebuilt once; not again for long scans
 }
 
