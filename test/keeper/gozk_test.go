@@ -46,8 +46,9 @@ func goClient(t *testing.T, addr string) (*zk.Conn, <-chan zk.Event) {
 	return c, events
 }
 
-// Burrow's and kafka-kit's client (go-zookeeper) with all it does.
-func TestGoZooKeeperWorks(t *testing.T) {
+// Burrow's ways: offsets of consumers of 0.8 with their Mtime as time and Mzxid
+// as order, watches on data and children, and a lock that one instance holds.
+func TestBurrowsWaysWork(t *testing.T) {
 	onBoth(t, func(t *testing.T, addr string) {
 		c, _ := goClient(t, addr)
 		must := func(err error) {
@@ -59,7 +60,6 @@ func TestGoZooKeeperWorks(t *testing.T) {
 		all := zk.WorldACL(zk.PermAll)
 		_, err := c.Create("/consumers", nil, 0, all)
 		must(err)
-		// Burrow: watches on data and children, Mtime and Mzxid as time and order.
 		for _, p := range []string{"/consumers/g", "/consumers/g/offsets", "/consumers/g/offsets/t", "/consumers/g/offsets/t/0"} {
 			_, err = c.Create(p, []byte("7"), 0, all)
 			must(err)
@@ -84,14 +84,13 @@ func TestGoZooKeeperWorks(t *testing.T) {
 		if _, err := c.Set("/consumers/g/offsets/t/0", nil, 0); !errors.Is(err, zk.ErrBadVersion) {
 			t.Error(err)
 		}
-		// A lock with several who want it.
 		var held, most int
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		for range 5 {
 			other, _ := goClient(t, addr)
 			wg.Go(func() {
-				l := zk.NewLock(other, "/lock", all)
+				l := zk.NewLock(other, "/burrow/notifier/lock", all)
 				if err := l.Lock(); err != nil {
 					t.Error(err)
 					return
@@ -110,8 +109,22 @@ func TestGoZooKeeperWorks(t *testing.T) {
 		if most != 1 {
 			t.Errorf("%d held the lock at a time", most)
 		}
+	})
+}
+
+// kafka-kit's and kazoo-go's client (go-zookeeper) with what else it does.
+func TestGoZooKeeperWorks(t *testing.T) {
+	onBoth(t, func(t *testing.T, addr string) {
+		c, _ := goClient(t, addr)
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		all := zk.WorldACL(zk.PermAll)
 		// Containers and a time to live.
-		_, err = c.CreateContainer("/container", nil, 4, all)
+		_, err := c.CreateContainer("/container", nil, 4, all)
 		must(err)
 		_, err = c.Create("/container/x", nil, 0, all)
 		must(err)
@@ -124,7 +137,7 @@ func TestGoZooKeeperWorks(t *testing.T) {
 			return err1 == nil && err2 == nil && !a && !b
 		})
 		// Transactions and ACLs.
-		if r, err := c.Multi(&zk.CreateRequest{Path: "/m", Acl: all}, &zk.CheckVersionRequest{Path: "/consumers", Version: 9}); !errors.Is(err, zk.ErrBadVersion) || len(r) != 2 {
+		if r, err := c.Multi(&zk.CreateRequest{Path: "/m", Acl: all}, &zk.CheckVersionRequest{Path: "/zookeeper", Version: 9}); !errors.Is(err, zk.ErrBadVersion) || len(r) != 2 {
 			t.Error(r, err)
 		}
 		must(c.AddAuth("digest", []byte("u:p")))

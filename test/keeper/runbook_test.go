@@ -116,9 +116,28 @@ func reassign(t *testing.T, addr string, replicas []int32, topics map[string]int
 	real.Run(t, 2*time.Minute, exec.Command(real.Binary(t), "reassign-partitions", "--bootstrap-server", addr, "--execute", "--reassignment-json-file", file, "--wait"))
 }
 
+// untilInSync waits until three replicas of each partition are in sync.
+func untilInSync(t *testing.T, a *load.Admin, topics map[string]int) {
+	t.Helper()
+	for topic, partitions := range topics {
+		load.UntilInSync(t, a, topic, partitions, 3)
+	}
+}
+
 // kept is what must be the same on each side of a move.
 type kept struct {
 	cluster, acl, retention, users, quota string
+}
+
+// makeKept makes an ACL, a user and a quota.
+func makeKept(t *testing.T, a *load.Admin, broker, zk string) {
+	t.Helper()
+	real.Run(t, time.Minute, real.Java(t, "3.9.1", "kafka.admin.AclCommand", "--authorizer-properties", "zookeeper.connect="+zk,
+		"--add", "--allow-principal", "User:alice", "--operation", "Read", "--topic", "t"))
+	if _, err := a.AlterUserSCRAMs(t.Context(), nil, []kadm.UpsertSCRAM{{User: "alice", Mechanism: kadm.ScramSha256, Iterations: 4096, Password: "secret"}}); err != nil {
+		t.Fatal(err)
+	}
+	real.Run(t, time.Minute, exec.Command(real.Binary(t), "configs", "--bootstrap-server", broker, "--alter", "--add-config", "consumer_byte_rate=1000000000", "--entity-type", "clients", "--entity-name", "app"))
 }
 
 func readKept(t *testing.T, a *load.Admin, zk *keepertest.Client) kept {
@@ -173,12 +192,7 @@ func TestOneBrokerGrowsToThreeOnAnEnsembleAndComesBack(t *testing.T) {
 	a := load.NewAdmin(t, addrs)
 	load.CreateTopic(t, a, "t", 6, []int32{0}, map[string]*string{"retention.ms": load.Text("123456789")})
 	load.CreateTopic(t, a, "x", 3, []int32{0}, nil)
-	real.Run(t, time.Minute, real.Java(t, "3.9.1", "kafka.admin.AclCommand", "--authorizer-properties", "zookeeper.connect="+first.Keeper,
-		"--add", "--allow-principal", "User:alice", "--operation", "Read", "--topic", "t"))
-	if _, err := a.AlterUserSCRAMs(t.Context(), nil, []kadm.UpsertSCRAM{{User: "alice", Mechanism: kadm.ScramSha256, Iterations: 4096, Password: "secret"}}); err != nil {
-		t.Fatal(err)
-	}
-	real.Run(t, time.Minute, exec.Command(real.Binary(t), "configs", "--bootstrap-server", addrs[0], "--alter", "--add-config", "consumer_byte_rate=1000000000", "--entity-type", "clients", "--entity-name", "app"))
+	makeKept(t, a, addrs[0], first.Keeper)
 	produced := load.Start(t, "t", 6, addrs)
 	group := load.StartGroup(t, "t", 2, addrs)
 	txns := load.StartTransactions(t, "x", 3, 1, addrs)
@@ -214,16 +228,12 @@ func TestOneBrokerGrowsToThreeOnAnEnsembleAndComesBack(t *testing.T) {
 	brokers = append(brokers, broker(1, onEnsemble...), broker(2, onEnsemble...))
 	topics := map[string]int{"t": 6, "x": 3, "__consumer_offsets": 4, "__transaction_state": 4}
 	reassign(t, addrs[0], []int32{0, 1, 2}, topics)
-	for topic, partitions := range topics {
-		load.UntilInSync(t, a, topic, partitions, 3)
-	}
+	untilInSync(t, a, topics)
 	goOn()
 	brokers[0].Kill() // two others have everything
 	goOn()
 	brokers[0].Restart(t)
-	for topic, partitions := range topics {
-		load.UntilInSync(t, a, topic, partitions, 3)
-	}
+	untilInSync(t, a, topics)
 	same(e.addrs[2])
 
 	// And back.
