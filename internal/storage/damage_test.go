@@ -125,7 +125,7 @@ var damages = []struct {
 		patch(t, s.fs, s.name(4, logSuffix), func(b []byte) []byte { b[s.starts[240][1]+7] ^= 0x40; return b })
 	}},
 	{name: "flipped bit in the last base offset, upwards", end: 300, do: func(t *testing.T, s *scene) {
-		patch(t, s.fs, s.name(4, logSuffix), func(b []byte) []byte { b[s.starts[240][11]+6] ^= 8; return b })
+		patch(t, s.fs, s.name(4, logSuffix), func(b []byte) []byte { b[s.starts[240][11]+3] ^= 8; return b })
 	}},
 	{name: "flipped bit in the last base offset, downwards", end: 300, do: func(t *testing.T, s *scene) {
 		patch(t, s.fs, s.name(4, logSuffix), func(b []byte) []byte { b[s.starts[240][11]+7] ^= 1; return b })

@@ -268,6 +268,10 @@ func (l *Log) openSegments(f folder) ([]*segment, error) {
 	if len(segs) > 0 {
 		return segs, nil
 	}
+	if l.found.start > 0 { // its name is all that tells where the log begins
+		s, err := l.createSegment(l.found.start, now)
+		return []*segment{s}, err
+	}
 	return []*segment{l.emptySegment(l.found.start, now)}, nil
 }
 

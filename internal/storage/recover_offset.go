@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"math/bits"
 )
 
@@ -55,8 +56,8 @@ func (l *Log) restoreLast(s *segment, ref *FileRef, p passed, until int64, scrat
 		return nil
 	}
 	sure := p.last >= until && p.before+p.last-p.base+1 == until
-	if until < 0 { // a gap that compaction left looks the same
-		sure = !l.config.Load().Compact && bits.OnesCount64(uint64(p.base^p.before)) == 1
+	if until < 0 { // a smaller gap may be one that compaction left; no segment holds this
+		sure = p.last-s.base > math.MaxInt32 && bits.OnesCount64(uint64(p.base^p.before)) == 1
 	}
 	if !sure {
 		return nil
