@@ -26,7 +26,9 @@
 //	<log dir>/topic-P/leader-epoch-checkpoint           epoch -> first offset
 //	<log dir>/topic-P/partition.metadata                the topic's id
 //	<log dir>/topic-P/00000000000000000000.log.7.cut    what recovery cut off at byte 7
+//	<log dir>/topic-P/.barnabas_moved                   it came from another directory, see move
 //	<log dir>/topic-P.<32 hex digits>-delete            a partition on its way out
+//	<log dir>/topic-P.<32 hex digits>-future            a copy of one in another directory
 //
 // # What it refuses
 //
@@ -48,7 +50,7 @@
 // loaded log takes them, but for the sync that flush.messages asks for.
 // Manager.mu guards the table of logs and is held over no I/O.
 //
-// Order: Manager.changing, Log.maintenance, logDir.checkpoints, Manager.mu,
+// Order: Manager.changing, Log.maintenance (of a log, then of its copy), logDir.checkpoints, Manager.mu,
 // index.check, Log.mu, then the leaves (epochs, txnIndex, logDir.mu, fileCache),
 // which call nothing.
 //
@@ -82,6 +84,8 @@
 //  12. The cleaner's output is synced, with its name, before the first of the
 //     segments it replaces is renamed. After a crash at any step no record has
 //     gone that compaction keeps.
+//  13. A log that moves to another directory is, at each moment and after a crash,
+//     whole in one of the two; the copy is on the disk before it counts.
 //  13. After a truncation no epoch begins at the log's end or beyond, also when
 //     no record had to go: a leader would take a follower with one for diverging,
 //     for ever.

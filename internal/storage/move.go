@@ -279,7 +279,8 @@ func (mv *move) step() (n int, last bool, err error) {
 		mv.agreed, mv.seen = true, changes
 	}
 	c.SetConfig(l.config.Load())
-	if first := (*l.segments.Load())[0].base; c.tail.end.Load() < first { // retention was here, or nothing is copied yet
+	// Retention was here, or nothing is copied yet; or lost power undid retention.
+	if first := (*l.segments.Load())[0].base; c.tail.end.Load() < first || (*c.segments.Load())[0].base > l.start.Load() {
 		if err := c.TruncateFullyAndStartAt(first); err != nil {
 			return 0, false, err
 		}
