@@ -3,6 +3,7 @@ package groups
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -22,7 +23,9 @@ import (
 type member struct {
 	output func() string
 	leave  func()
-	kill   func() // nil: it can't be killed apart from the test
+	// kill and signal are nil if the member is a part of the test.
+	kill   func()
+	signal func(os.Signal)
 }
 
 type startMember func(t *testing.T, addr, group, topic string) member
@@ -30,7 +33,7 @@ type startMember func(t *testing.T, addr, group, topic string) member
 func process(name string, cmd func(t *testing.T, addr, group, topic string) *exec.Cmd) startMember {
 	return func(t *testing.T, addr, group, topic string) member {
 		p := real.Start(t, name, cmd(t, addr, group, topic))
-		return member{output: p.Output, kill: p.Kill, leave: func() {
+		return member{output: p.Output, kill: p.Kill, signal: p.Signal, leave: func() {
 			p.Signal(syscall.SIGTERM)
 			p.Wait(30 * time.Second)
 		}}

@@ -26,10 +26,13 @@ elif library == "aiokafka":
     import asyncio
 
     from aiokafka import AIOKafkaConsumer
+    from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+    from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
     async def consume():
         c = AIOKafkaConsumer(topic, bootstrap_servers=bootstrap, group_id=group, auto_offset_reset="earliest",
-                             session_timeout_ms=6000, heartbeat_interval_ms=500, auto_commit_interval_ms=200)
+                             session_timeout_ms=6000, heartbeat_interval_ms=500, auto_commit_interval_ms=200,
+                             partition_assignment_strategy=(RangePartitionAssignor, RoundRobinPartitionAssignor))
         await c.start()
         while running:
             for records in (await c.getmany(timeout_ms=200)).values():
