@@ -176,7 +176,9 @@ func TestZooKeeperRates(t *testing.T) {
 			many, manyTimes := s.load(t, 100, 200, create("many"))
 			readOne, _ := s.load(t, 1, 10000, get)
 			_, node := get(0, 0)
+			cpu := cpuSeconds(s.p.PID())
 			readMany := s.waves(t, 100, 1000, jute.OpGetData, node)
+			cpu = cpuSeconds(s.p.PID()) - cpu
 			if round == 0 {
 				continue // warm-up
 			}
@@ -184,12 +186,14 @@ func TestZooKeeperRates(t *testing.T) {
 			add("create, 100 clients", s, many/1000)
 			add("read, 1 client", s, readOne/1000)
 			add("read, 100 clients", s, readMany/1000)
+			add("the server's CPU a read, 100 clients", s, cpu*1e6/(100*1000))
 			add("p99 of writes, 100 clients", s, percentile(manyTimes, 0.99))
 		}
 	}
 	for _, line := range []struct{ what, unit, goal string }{
 		{"create, 1 client", "k/s", "at least 1.5"}, {"create, 100 clients", "k/s", "at least 1.5"},
 		{"read, 1 client", "k/s", "at least 2"}, {"read, 100 clients", "k/s", "at least 2"},
+		{"the server's CPU a read, 100 clients", "us", "reported"},
 		{"p99 of writes, 100 clients", "ms", "at most 0.5"},
 	} {
 		reportKeeper("ZooKeeper: "+line.what, line.unit, map[string]series{"barnabas": got[key{line.what, "barnabas"}], "apache": got[key{line.what, "apache"}]}, line.goal)
