@@ -47,7 +47,7 @@ type producing struct {
 	waits     []pendingAck
 	endpoints leaderEndpoints
 
-	transactionalID []byte // nil: none
+	transactionalID []byte     // nil: none
 	transaction     *verifying // nil without one
 }
 
@@ -152,9 +152,14 @@ type produced struct {
 func (p *producing) partition(name []byte, t *replica.Topic, index int32, records []byte) {
 	d := produced{info: storage.AppendInfo{FirstOffset: -1, LastOffset: -1, LogAppendTime: -1, LogStartOffset: -1}}
 	p.append(&d, name, t, index, records)
-	if d.code == wire.KafkaStorageError && p.q.Version < 4 {
-		d.code = wire.NotLeaderOrFollower // old clients don't know it, and must look for another leader
+	wait := false
+	if p.acks == -1 && d.code == wire.None && d.info.LastOffset >= 0 {
+		code, done := d.part.Acked(d.info.LastOffset + 1)
+		if wait = !done; done {
+			d.code = code // before the answer is written: another leader is named in it
+		}
 	}
+	d.code = codeFor(p.q.Version, d.code)
 	if p.acks == 0 {
 		if d.code != wire.None {
 			p.failed = d.code
@@ -162,14 +167,18 @@ func (p *producing) partition(name []byte, t *replica.Topic, index int32, record
 		return
 	}
 	at := p.respond(&d, name, index)
-	if p.acks == -1 && d.code == wire.None && d.info.LastOffset >= 0 {
-		code, done := d.part.Acked(d.info.LastOffset + 1)
-		if !done {
-			p.waits = append(p.waits, pendingAck{part: d.part, offset: d.info.LastOffset + 1, at: at})
-		} else if code != wire.None {
-			putCode(p.q.W.B[at:], code)
-		}
+	if wait {
+		p.waits = append(p.waits, pendingAck{part: d.part, offset: d.info.LastOffset + 1, at: at})
 	}
+}
+
+// codeFor is a code as clients of a version know it: before version 4 they are
+// not told of a storage error, and must look for another leader.
+func codeFor(version int16, code wire.Code) wire.Code {
+	if code == wire.KafkaStorageError && version < 4 {
+		return wire.NotLeaderOrFollower
+	}
+	return code
 }
 
 // append checks and appends one partition's records, in Kafka's order of checks

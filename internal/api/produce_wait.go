@@ -66,7 +66,7 @@ func (d *delayedProduce) Acked(i int, code wire.Code) {
 	d.mu.Lock()
 	if w := &d.mu.waits[i]; !w.ended && !d.mu.over {
 		w.ended = true
-		putCode(d.q.W.B[w.at:], code)
+		putCode(d.q.W.B[w.at:], codeFor(d.q.Version, code))
 		d.mu.left--
 		d.mu.moved = d.mu.moved || code == wire.NotLeaderOrFollower
 	}
