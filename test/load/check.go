@@ -64,7 +64,7 @@ func (l *Load) Check() Report {
 	read := l.read(&r)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	r.Acked, r.Failed = l.count, l.failed
+	r.Acked, r.Failed, r.Lost = l.count, l.failed, slices.Clone(l.replaced)
 	for p, acked := range l.acked {
 		for offset, number := range acked {
 			if got, ok := read[p][offset]; !ok {

@@ -3,9 +3,11 @@ package load
 import (
 	"context"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -28,10 +30,11 @@ type Load struct {
 	stop       context.CancelFunc
 	done       sync.WaitGroup
 
-	mu     sync.Mutex
-	acked  map[int32]map[int64]int // partition, offset: number
-	failed []error
-	count  int
+	mu       sync.Mutex
+	acked    map[int32]map[int64]int // partition, offset: number
+	replaced []string                // records at whose offset another was acknowledged
+	failed   []error
+	count    int
 	// Doubles allows records to be there twice: a broker that was stopped
 	// cleanly knows the last batch of each producer only (Kafka's snapshot holds
 	// no more), and refuses the repetition of an earlier one, upon which the
@@ -43,6 +46,12 @@ type Load struct {
 
 // Start begins to send; the test ends it with Finish.
 func Start(t *testing.T, topic string, partitions int, seeds []string, opts ...kgo.Opt) *Load {
+	t.Helper()
+	return StartSome(t, topic, partitions, seeds, math.MaxInt, opts...)
+}
+
+// StartSome is Start for a number of records.
+func StartSome(t *testing.T, topic string, partitions int, seeds []string, most int, opts ...kgo.Opt) *Load {
 	t.Helper()
 	l := &Load{t: t, seeds: seeds, topic: topic, partitions: partitions, acked: map[int32]map[int64]int{}, last: time.Now()}
 	client, err := kgo.NewClient(append([]kgo.Opt{
@@ -60,7 +69,7 @@ func Start(t *testing.T, topic string, partitions int, seeds []string, opts ...k
 		defer client.Close()
 		pace := time.NewTicker(time.Millisecond)
 		defer pace.Stop()
-		for n := 0; ctx.Err() == nil; n++ {
+		for n := 0; n < most && ctx.Err() == nil; n++ {
 			client.Produce(context.WithoutCancel(ctx), &kgo.Record{Topic: topic, Partition: int32(n % partitions), Value: []byte(strconv.Itoa(n))}, l.answered)
 			if n%3 == 0 {
 				<-pace.C
@@ -89,6 +98,9 @@ func (l *Load) answered(r *kgo.Record, err error) {
 	if l.acked[r.Partition] == nil {
 		l.acked[r.Partition] = map[int64]int{}
 	}
+	if was, ok := l.acked[r.Partition][r.Offset]; ok { // the log went back, and the record with it
+		l.replaced = append(l.replaced, fmt.Sprintf("%s-%d offset %d: record %d was acknowledged, and record %d after it", l.topic, r.Partition, r.Offset, was, number))
+	}
 	l.acked[r.Partition][r.Offset] = number
 	l.count++
 	now := time.Now()
@@ -107,6 +119,35 @@ func (l *Load) More(n int) {
 	l.t.Helper()
 	want := l.Acked() + n
 	real.Until(l.t, 2*time.Minute, fmt.Sprintf("%d more acknowledged records", n), func() bool { return l.Acked() >= want })
+}
+
+// MoreWithin waits until n more records are acknowledged, or for a time.
+func (l *Load) MoreWithin(n int, most time.Duration) {
+	l.t.Helper()
+	want, end := l.Acked()+n, time.Now().Add(most)
+	real.Until(l.t, most+time.Minute, "the time is over", func() bool { return l.Acked() >= want || time.Now().After(end) })
+}
+
+// Noise writes n records, a batch each, that nobody asks for: the leader alone
+// has to take them, and it is no loss when they go.
+func Noise(t *testing.T, topic string, partition int32, leader string, n int) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(leader), kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite(), kgo.ProducerLinger(0),
+		kgo.MaxProduceRequestsInflightPerBroker(32), kgo.ProducerBatchMaxBytes(1024), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	value := []byte(noise + strings.Repeat(".", 600))
+	records := make([]*kgo.Record, n)
+	for i := range records {
+		records[i] = &kgo.Record{Topic: topic, Partition: partition, Value: value}
+	}
+	if err := client.ProduceSync(ctx, records...).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // LongestGap returns the longest time between two acknowledgements since the

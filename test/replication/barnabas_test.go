@@ -7,6 +7,8 @@ import (
 
 	"barnabas/test/load"
 	"barnabas/test/real"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 func TestMain(m *testing.M) { real.Main(m) }
@@ -34,11 +36,16 @@ func rounds() int {
 func untilController(t *testing.T, a *load.Admin) (id int) {
 	t.Helper()
 	real.Until(t, time.Minute, "a controller", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		defer cancel()
-		m, err := a.BrokerMetadata(ctx)
-		id = int(m.Controller)
-		return err == nil && id > 0
+		for _, b := range a.Raw.SeedBrokers() {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			m, err := b.Request(ctx, kmsg.NewPtrMetadataRequest())
+			cancel()
+			if err == nil {
+				id = int(m.(*kmsg.MetadataResponse).ControllerID)
+				return id > 0
+			}
+		}
+		return false
 	})
 	return id
 }

@@ -63,7 +63,7 @@ func TestZooKeeperRestartedLosesNothing(t *testing.T) {
 // than a session. Records go on; sessions begin again where they were.
 func TestZooKeeperDownForAMinuteLosesNothing(t *testing.T) {
 	zk, brokers, a, l := onZooKeeper(t)
-	for round := range rounds() / 2 {
+	for round := range max(1, rounds()/10) {
 		zk.Kill()
 		l.LongestGap()
 		for down := time.Now(); time.Since(down) < time.Minute; {
