@@ -13,7 +13,9 @@
 // Server calls it under one lock and passes the time. A write is prepared by
 // the core against the pending state, waits for the goroutine that commits, is
 // committed with everything else that waited, and is then applied: the tree
-// changes, watches fire, the reply is queued.
+// changes, watches fire, the reply is queued. What is queued is sent by the
+// goroutine that made it, as far as the socket takes it without a wait; each
+// connection has a writer for the rest.
 //
 // # Invariants
 //
@@ -34,7 +36,10 @@
 //     answer and all later writes are refused with ErrSystemError.
 //  7. Records never change once they are in the tree; a write makes new ones.
 //     So a snapshot is of one moment although it is taken piece by piece.
-//  8. Sessions, with their ids and passwords, survive restarts and kills; they
+//  8. One goroutine at a time sends on a connection, in the order of the queue;
+//     what it can't send is sent later, and a connection that is not read from
+//     holds up no other.
+//  9. Sessions, with their ids and passwords, survive restarts and kills; they
 //     expire when nobody attaches to them again in their timeout.
 //
 // # Locks
