@@ -245,3 +245,12 @@ func appendZstd(dst, src []byte, level int) ([]byte, error) {
 	defer pool.Put(z)
 	return z.EncodeAll(src, dst), nil
 }
+
+// DecompressOnly decompresses an entry's records and drops them: what [Validate]
+// of a compressed batch is measured against.
+func DecompressOnly(b Batch) error {
+	s := getScratch()
+	defer s.release()
+	_, err := s.decompress(b.Codec(), b.Magic(), b[BatchHeaderSize:], 0)
+	return err
+}
