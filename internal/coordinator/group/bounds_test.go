@@ -17,9 +17,9 @@ func (w *world) joinAs(version int16, group, member string, size int) *kmsg.Join
 	r.Version, r.Group, r.MemberID, r.ProtocolType = version, group, member, "consumer"
 	r.SessionTimeoutMillis, r.RebalanceTimeoutMillis = 10000, 60000
 	r.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range", Metadata: []byte(strings.Repeat("x", size))}}
-	w.out.Reset()
-	w.step(func() { w.m.Join(r, "c", "/h", client("c"), w.now, &w.out) })
-	for _, reply := range w.out.Replies {
+	w.Out.Reset()
+	w.Step(func() { w.M.Join(r, "c", "/h", client("c"), w.Now, &w.Out) })
+	for _, reply := range w.Out.Replies {
 		return reply.Response.(*kmsg.JoinGroupResponse)
 	}
 	return nil
@@ -39,12 +39,12 @@ func TestGroupsWithoutEndAreBounded(t *testing.T) {
 			t.Fatal(code)
 		}
 	}
-	if len(w.m.groups) > maxUnstored || refused != maxUnstored {
-		t.Errorf("%d groups, %d refused", len(w.m.groups), refused)
+	if len(w.M.groups) > maxUnstored || refused != maxUnstored {
+		t.Errorf("%d groups, %d refused", len(w.M.groups), refused)
 	}
-	w.pass(11 * time.Second)
-	if len(w.m.groups)+len(w.m.unstored) > 0 {
-		t.Errorf("%d groups are left, %d unstored", len(w.m.groups), len(w.m.unstored))
+	w.Pass(11 * time.Second)
+	if len(w.M.groups)+len(w.M.unstored) > 0 {
+		t.Errorf("%d groups are left, %d unstored", len(w.M.groups), len(w.M.unstored))
 	}
 	if code := w.joinAs(4, "another", "", 100).ErrorCode; wire.Code(code) != wire.MemberIDRequired {
 		t.Errorf("there is room again: %d", code)
@@ -54,7 +54,7 @@ func TestGroupsWithoutEndAreBounded(t *testing.T) {
 // Member ids without end, of a group or of many, and huge metadata are bounded too.
 func TestMembersWithHugeMetadataAreBounded(t *testing.T) {
 	w := newWorld()
-	w.c.MaxRecord, w.m.c.MaxRecord = 64<<10, 64<<10
+	w.c.MaxRecord, w.M.c.MaxRecord = 64<<10, 64<<10
 	size := w.c.MaxRecord / 2
 	members := 0
 	for range 100 {
@@ -70,7 +70,7 @@ func TestMembersWithHugeMetadataAreBounded(t *testing.T) {
 		t.Errorf("%d members with %d bytes each", members, size)
 	}
 	held := func() (n int) {
-		for _, g := range w.m.groups {
+		for _, g := range w.M.groups {
 			n += g.bytes()
 		}
 		return n
@@ -81,7 +81,7 @@ func TestMembersWithHugeMetadataAreBounded(t *testing.T) {
 	if limit := (maxUnstoredRecords + 1) * w.c.MaxRecord; held() > limit {
 		t.Errorf("groups that were never stored hold %d bytes, more than %d", held(), limit)
 	}
-	w.pass(10 * time.Minute) // no member goes on
+	w.Pass(10 * time.Minute) // no member goes on
 	for i := range 2 * maxHeldRecords * w.c.MaxRecord / memberCost {
 		if wire.Code(w.joinAs(4, "ids", "", 10).ErrorCode) == wire.GroupMaxSizeReached {
 			return

@@ -91,8 +91,9 @@ func (m *consumer) beat() {
 	}
 	r := kmsg.NewPtrConsumerGroupHeartbeatRequest()
 	r.Group, r.MemberID, r.MemberEpoch = "g", m.id, m.epoch
+	// In time: who can't be heard of for as long loses what it has to give up.
 	if m.epoch == 0 || m.asked || m.random.IntN(3) == 0 {
-		r.RebalanceTimeoutMillis, r.SubscribedTopicNames, r.Topics = 3000, []string{"t"}, []kmsg.ConsumerGroupHeartbeatRequestTopic{}
+		r.RebalanceTimeoutMillis, r.SubscribedTopicNames, r.Topics = 60000, []string{"t"}, []kmsg.ConsumerGroupHeartbeatRequestTopic{}
 		if len(m.owned) > 0 {
 			r.Topics = append(r.Topics, kmsg.ConsumerGroupHeartbeatRequestTopic{TopicID: randomTopic, Partitions: m.owned})
 		}

@@ -48,7 +48,7 @@ func (w *world) setTopics(words []string) {
 
 func (w *world) policy(p string) {
 	w.c.Upgrade, w.c.Downgrade = p == "upgrade" || p == "bidirectional", p == "downgrade" || p == "bidirectional"
-	w.m.c.Upgrade, w.m.c.Downgrade = w.c.Upgrade, w.c.Downgrade
+	w.M.c.Upgrade, w.M.c.Downgrade = w.c.Upgrade, w.c.Downgrade
 }
 
 func (w *world) beat(from client, a arguments) {
@@ -72,11 +72,11 @@ func (w *world) beat(from client, a arguments) {
 	if name, ok := a.options["assignor"]; ok {
 		r.ServerAssignor = &name
 	}
-	w.m.ConsumerHeartbeat(r, string(from), "/h", from, w.now, &w.out)
+	w.M.ConsumerHeartbeat(r, string(from), "/h", from, w.Now, &w.Out)
 }
 
 func (w *world) describeConsumers(from client, a arguments) {
-	w.m.ConsumerDescribe(a.or("group", "g"), from, &w.out)
+	w.M.ConsumerDescribe(a.or("group", "g"), from, &w.Out)
 }
 
 // showAssignment lists partitions as t-0,t-1.

@@ -3,13 +3,12 @@ package group
 import (
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"barnabas/internal/coordinator/script"
 	"barnabas/internal/wire"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -29,51 +28,7 @@ var update = flag.Bool("update", false, "write the traces of testdata/*.txt anew
 //
 // member defaults to NAME-1; without any "member=" join sends none.
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no scripts", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := runScript(t, string(text))
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			} else if got != string(text) {
-				t.Errorf("the trace differs; -update writes it anew. Now:\n%s", got)
-			}
-		})
-	}
-}
-
-func runScript(t *testing.T, text string) string {
-	w := newWorld()
-	var out strings.Builder
-	for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
-		if strings.HasPrefix(line, "\t") {
-			continue
-		}
-		out.WriteString(line + "\n")
-		words := strings.Fields(line)
-		if len(words) == 0 || words[0] == "#" {
-			continue
-		}
-		w.trace.Reset()
-		if err := w.command(words[0], words[1:]); err != nil {
-			t.Fatalf("%s: %v", line, err)
-		}
-		for _, l := range strings.Split(strings.TrimSuffix(w.trace.String(), "\n"), "\n") {
-			if l != "" {
-				out.WriteString("\t" + l + "\n")
-			}
-		}
-	}
-	return out.String()
+	script.Files(t, *update, func(t *testing.T, text string) string { return newWorld().Run(t, text) })
 }
 
 // arguments are a command's words: the options by name, the rest in order.
@@ -132,24 +87,17 @@ func tp(word string) (topic string, index int32, offset int64) {
 
 func (w *world) command(name string, words []string) error {
 	switch name {
-	case "pass":
-		d, err := time.ParseDuration(words[0])
-		w.pass(d)
-		return err
-	case "restart":
-		w.restart()
-		return nil
 	case "max-size":
 		w.c.MaxSize, _ = strconv.Atoi(words[0])
-		w.m.c.MaxSize = w.c.MaxSize
+		w.M.c.MaxSize = w.c.MaxSize
 		return nil
 	case "initial-delay":
 		w.c.InitialDelay, _ = time.ParseDuration(words[0])
-		w.m.c.InitialDelay = w.c.InitialDelay
+		w.M.c.InitialDelay = w.c.InitialDelay
 		return nil
 	case "retention":
 		w.c.Retention, _ = time.ParseDuration(words[0])
-		w.m.c.Retention = w.c.Retention
+		w.M.c.Retention = w.c.Retention
 		return nil
 	case "topics":
 		w.setTopics(words)
@@ -158,7 +106,7 @@ func (w *world) command(name string, words []string) error {
 		w.policy(words[0])
 		return nil
 	case "max-record":
-		w.m.c.MaxRecord, _ = strconv.Atoi(words[0])
+		w.M.c.MaxRecord, _ = strconv.Atoi(words[0])
 		return nil
 	}
 	a := parse(words)
@@ -175,7 +123,7 @@ func (w *world) command(name string, words []string) error {
 	if f == nil {
 		return fmt.Errorf("unknown command %q", name)
 	}
-	w.step(func() { f(from, a) })
+	w.Step(func() { f(from, a) })
 	return nil
 }
 
@@ -191,7 +139,7 @@ func (w *world) join(from client, a arguments) {
 			r.Protocols = append(r.Protocols, kmsg.JoinGroupRequestProtocol{Name: p, Metadata: metadata.AppendTo(nil)})
 		}
 	}
-	w.m.Join(r, string(from), "/h", from, w.now, &w.out)
+	w.M.Join(r, string(from), "/h", from, w.Now, &w.Out)
 }
 
 func (w *world) sync(from client, a arguments) {
@@ -203,14 +151,14 @@ func (w *world) sync(from client, a arguments) {
 			r.GroupAssignment = append(r.GroupAssignment, kmsg.SyncGroupRequestGroupAssignment{MemberID: id, MemberAssignment: []byte(text)})
 		}
 	}
-	w.m.Sync(r, from, w.now, &w.out)
+	w.M.Sync(r, from, w.Now, &w.Out)
 }
 
 func (w *world) heartbeat(from client, a arguments) {
 	r := kmsg.NewPtrHeartbeatRequest()
 	r.Version, r.Group, r.MemberID, r.InstanceID = 4, a.or("group", "g"), a.or("member", string(from)+"-1"), a.instance()
 	r.Generation = int32(a.number("generation", 1))
-	w.m.Heartbeat(r, from, w.now, &w.out)
+	w.M.Heartbeat(r, from, w.Now, &w.Out)
 }
 
 func (w *world) leave(from client, a arguments) {
@@ -219,17 +167,17 @@ func (w *world) leave(from client, a arguments) {
 	id := a.or("member", string(from)+"-1")
 	r.MemberID = id
 	r.Members = []kmsg.LeaveGroupRequestMember{{MemberID: id, InstanceID: a.instance()}}
-	w.m.Leave(r, from, w.now, &w.out)
+	w.M.Leave(r, from, w.Now, &w.Out)
 }
 
 func (w *world) commit(from client, a arguments) {
 	c := &Commit{Group: a.or("group", "g"), Member: a.or("member", ""), Instance: a.instance(), Generation: int32(a.number("generation", -1))}
 	for _, word := range a.rest {
-		o := CommitOffset{LeaderEpoch: -1, Metadata: a.or("metadata", ""), Time: w.now.UnixMilli(), Expire: a.number("expire", -1)}
+		o := CommitOffset{LeaderEpoch: -1, Metadata: a.or("metadata", ""), Time: w.Now.UnixMilli(), Expire: a.number("expire", -1)}
 		o.Topic, o.Partition, o.Offset = tp(word)
 		c.Offsets = append(c.Offsets, o)
 	}
-	w.m.Commit(c, from, w.now, &w.out)
+	w.M.Commit(c, from, w.Now, &w.Out)
 }
 
 func (w *world) fetch(from client, a arguments) {
@@ -238,10 +186,10 @@ func (w *world) fetch(from client, a arguments) {
 		topic, index, _ := tp(word)
 		topics = append(topics, kmsg.OffsetFetchRequestGroupTopic{Topic: topic, Partitions: []int32{index}})
 	}
-	w.m.Fetch(&kmsg.OffsetFetchRequestGroup{Group: a.or("group", "g"), Topics: topics, MemberEpoch: -1}, false, from, &w.out)
+	w.M.Fetch(&kmsg.OffsetFetchRequestGroup{Group: a.or("group", "g"), Topics: topics, MemberEpoch: -1}, false, from, &w.Out)
 }
 
-func (w *world) describe(from client, a arguments) { w.m.Describe(a.or("group", "g"), from, &w.out) }
+func (w *world) describe(from client, a arguments) { w.M.Describe(a.or("group", "g"), from, &w.Out) }
 
 func (w *world) list(from client, a arguments) {
 	filter := func(name string) []string {
@@ -250,10 +198,10 @@ func (w *world) list(from client, a arguments) {
 		}
 		return nil
 	}
-	w.m.List(filter("states"), filter("types"), from, &w.out)
+	w.M.List(filter("states"), filter("types"), from, &w.Out)
 }
 
-func (w *world) delete(from client, a arguments) { w.m.Delete(a.or("group", "g"), from, &w.out) }
+func (w *world) delete(from client, a arguments) { w.M.Delete(a.or("group", "g"), from, &w.Out) }
 
 func (w *world) deleteOffsets(from client, a arguments) {
 	r := kmsg.NewPtrOffsetDeleteRequest()
@@ -262,7 +210,7 @@ func (w *world) deleteOffsets(from client, a arguments) {
 		topic, index, _ := tp(word)
 		r.Topics = append(r.Topics, kmsg.OffsetDeleteRequestTopic{Topic: topic, Partitions: []kmsg.OffsetDeleteRequestTopicPartition{{Partition: index}}})
 	}
-	w.m.DeleteOffsets(r, func(string, int32) wire.Code { return 0 }, from, &w.out)
+	w.M.DeleteOffsets(r, func(string, int32) wire.Code { return 0 }, from, &w.Out)
 }
 
 func (w *world) deleted(from client, a arguments) {
@@ -271,5 +219,5 @@ func (w *world) deleted(from client, a arguments) {
 		topic, index, _ := tp(word)
 		gone = append(gone, wire.TopicPartition{Topic: topic, Partition: index})
 	}
-	w.m.PartitionsDeleted(gone, from, &w.out)
+	w.M.PartitionsDeleted(gone, from, &w.Out)
 }

@@ -2,37 +2,29 @@ package group
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
-	"slices"
-	"strings"
-	"time"
 
 	"barnabas/internal/coordinator"
+	"barnabas/internal/coordinator/script"
 	"barnabas/internal/wire"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// world runs one machine by hand: a clock, the log, the timers, and a trace of
-// all effects. Everything is committed at once.
+// world runs one machine by scripts.
 type world struct {
-	m      *Machine
+	script.World[*Machine]
 	c      Config
-	now    time.Time
-	log    []coordinator.Record
-	timers map[coordinator.Timer]time.Time
-	out    coordinator.Effects
-	trace  strings.Builder
 	topics map[string]int32 // by name, how many partitions
 }
 
 func newWorld() *world {
-	w := &world{c: testConfig(), now: time.UnixMilli(0), timers: map[coordinator.Timer]time.Time{}, topics: map[string]int32{"t": 4}}
+	w := &world{c: testConfig(), topics: map[string]int32{"t": 4}}
 	w.c.Topic, w.c.TopicName = w.topic, w.topicName
-	w.m = New(w.c)
-	w.step(func() { w.m.Loaded(w.now, &w.out) })
-	w.trace.Reset()
+	w.Make = func() *Machine { return New(w.c) }
+	w.Record, w.Command = showRecord, w.command
+	w.Reply = func(r coordinator.Reply) string { return fmt.Sprintf("%v <- %s", r.To, showReply(r.Response)) }
+	w.Start()
 	return w
 }
 
@@ -41,71 +33,6 @@ type client string
 
 func (client) Answer(any)     {}
 func (client) Fail(wire.Code) {}
-
-// step runs one event and traces its effects.
-func (w *world) step(event func()) {
-	w.out.Reset()
-	event()
-	for _, t := range w.out.Timers {
-		if t.At.IsZero() {
-			delete(w.timers, t.Timer)
-		} else {
-			w.timers[t.Timer] = t.At
-		}
-	}
-	for _, r := range w.out.Records {
-		w.log = append(w.log, r)
-		if err := w.m.Replay(coordinator.Entry{Position: int64(len(w.log)), Record: r}); err != nil {
-			fmt.Fprintf(&w.trace, "replay: %v\n", err)
-		}
-		fmt.Fprintf(&w.trace, "log %s\n", showRecord(r))
-	}
-	for _, r := range w.out.Replies {
-		fmt.Fprintf(&w.trace, "%v <- %s\n", r.To, showReply(r.Response))
-	}
-}
-
-// pass lets time go by, from timer to timer.
-func (w *world) pass(d time.Duration) {
-	until := w.now.Add(d)
-	for {
-		var due []coordinator.Timer
-		for t, at := range w.timers {
-			if !at.After(until) {
-				due = append(due, t)
-			}
-		}
-		if len(due) == 0 {
-			w.now = until
-			return
-		}
-		slices.SortFunc(due, func(a, b coordinator.Timer) int {
-			return cmp.Or(w.timers[a].Compare(w.timers[b]), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.A+a.B, b.A+b.B))
-		})
-		t := due[0]
-		w.now = w.timers[t]
-		delete(w.timers, t)
-		before := w.trace.Len()
-		w.step(func() { w.m.Expired(t, w.now, &w.out) })
-		if w.trace.Len() > before {
-			text := w.trace.String()
-			w.trace.Reset()
-			fmt.Fprintf(&w.trace, "%sat %v:\n%s", text[:before], w.now.Sub(time.UnixMilli(0)), text[before:])
-		}
-	}
-}
-
-// restart loads the log into a new machine.
-func (w *world) restart() {
-	w.m = New(w.c)
-	w.timers = map[coordinator.Timer]time.Time{}
-	for i, r := range w.log {
-		if err := w.m.Replay(coordinator.Entry{Position: int64(i + 1), Record: r}); err != nil {
-			fmt.Fprintf(&w.trace, "replay: %v\n", err)
-		}
-	}
-	w.step(func() { w.m.Loaded(w.now, &w.out) })
-}
 
 func showRecord(r coordinator.Record) string {
 	k, err := decodeKey(r.Key)
