@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -24,7 +25,7 @@ func (f *logFlags) logger() (*slog.Logger, *slog.LevelVar, error) {
 	}
 	current := &slog.LevelVar{}
 	current.Set(level)
-	options := &slog.HandlerOptions{Level: current}
+	options := &slog.HandlerOptions{Level: current, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { return bounded(a) }}
 	switch f.format {
 	case "text":
 		return slog.New(slog.NewTextHandler(os.Stderr, options)), current, nil
@@ -33,9 +34,30 @@ func (f *logFlags) logger() (*slog.Logger, *slog.LevelVar, error) {
 			if a.Value.Kind() == slog.KindDuration { // as in text, not a number of nanoseconds
 				a.Value = slog.StringValue(a.Value.Duration().String())
 			}
-			return a
+			return bounded(a)
 		}
 		return slog.New(slog.NewJSONHandler(os.Stderr, options)), current, nil
 	}
 	return nil, nil, fmt.Errorf("--log-format %q: write text or json", f.format)
+}
+
+// longest bounds a value in the log: it may hold what anybody wrote into a znode
+// or a request.
+const longest = 1024
+
+// bounded cuts a long text or error.
+func bounded(a slog.Attr) slog.Attr {
+	text := ""
+	switch v := a.Value.Any().(type) {
+	case string:
+		text = v
+	case error:
+		text = v.Error()
+	default:
+		return a
+	}
+	if len(text) > longest {
+		a.Value = slog.StringValue(fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(text[:longest], ""), len(text)))
+	}
+	return a
 }

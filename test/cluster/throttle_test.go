@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,7 +79,9 @@ func fill(t *testing.T, seeds []string, topic string, bytes int) {
 	for range bytes / 1000 {
 		producer.Produce(t.Context(), kgo.StringRecord(strings.Repeat("x", 1000)), nil)
 	}
-	if err := producer.Flush(t.Context()); err != nil {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := producer.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
 }

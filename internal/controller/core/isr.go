@@ -268,13 +268,17 @@ func (m *Machine) allocateRound(call uint64, r AllocateProducerIDs, round int) {
 	m.read([]Read{{Kind: ReadData, Path: znode.ProducerIDBlock}}, func(results []ReadResult) {
 		next, op, why := nextBlock(r.Broker, results[0])
 		if why != "" {
-			m.warnf("no producer ids can be given out: %s", why)
+			if m.noIDs != why { // brokers ask again and again
+				m.warnf("no producer ids can be given out: %s: %s", znode.ProducerIDBlock, why)
+			}
+			m.noIDs = why
 			m.reply(call, ProducerIDs{Refusal: Refusal{wire.UnknownServerError, why}})
 			return
 		}
 		m.write([]Unit{{op}}, func(w []UnitResult) {
 			switch {
 			case w[0].Err == jute.OK:
+				m.noIDs = ""
 				m.reply(call, ProducerIDs{Start: next.Start, Count: int32(next.End - next.Start + 1)})
 			case (w[0].Err == jute.ErrBadVersion || w[0].Err == jute.ErrNodeExists) && round < maxRounds:
 				m.allocateRound(call, r, round+1)

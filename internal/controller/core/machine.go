@@ -47,6 +47,8 @@ type Machine struct {
 	// isrMoved are partitions that are being reassigned and whose ISR has
 	// changed since it was looked at.
 	isrMoved map[*partition]struct{}
+	// noIDs is why the last call for producer ids was refused; "": it was not.
+	noIDs string
 	// bouncing tells that registered brokers are out of brokers for a moment,
 	// since they are new ones of the same ids.
 	bouncing bool
@@ -78,7 +80,7 @@ func (m *Machine) reset() {
 	m.queued = map[string]*topic{}
 	m.reassigning = map[*partition]struct{}{}
 	m.isrMoved = map[*partition]struct{}{}
-	m.hasReassignNode, m.bouncing = false, false
+	m.hasReassignNode, m.bouncing, m.noIDs = false, false, ""
 	m.batch = batch{}
 	m.queue = nil
 	m.waiting = map[Tag]func(Event){}
