@@ -232,6 +232,7 @@ func (m *Machine) leadersAnswered(b *broker, resp *kmsg.LeaderAndISRResponse) {
 		case code == wire.KafkaStorageError && !b.offline[p]:
 			b.offline[p] = true
 			gone = append(gone, replica{p, b.id})
+		case code == wire.StaleControllerEpoch: // it has this leader epoch already
 		case code != wire.KafkaStorageError:
 			m.warnf("broker %d refused LeaderAndIsr of %s: %v", b.id, p, code)
 		}
