@@ -51,11 +51,30 @@ func openLog(t *testing.T, dir string, properties map[string]string) (*storage.M
 	return m, l
 }
 
+// words returns values that a codec can shrink to about a third.
+func words(size int) [][]byte {
+	random := rand.New(rand.NewPCG(1, 2))
+	names := []string{"broker", "partition", "offset", "leader", "replica", "epoch", "segment", "topic"}
+	out := make([][]byte, 1024)
+	for i := range out {
+		var v []byte
+		for len(v) < size {
+			v = fmt.Appendf(v, "%s=%x ", names[random.IntN(len(names))], random.Uint32N(1<<20))
+		}
+		out[i] = v[:size]
+	}
+	return out
+}
+
 // setOf returns a batch of about size bytes of 1 KiB records.
 func setOf(t *testing.T, size int, codec record.Codec) record.Batch {
 	t.Helper()
 	b := record.NewBuilder(record.BatchOptions{LeaderEpoch: -1, Codec: codec})
-	for i, v := range values(1024) {
+	payload := values(1024)
+	if codec != record.None {
+		payload = words(1024)
+	}
+	for i, v := range payload {
 		if i*1030 > size {
 			break
 		}
