@@ -3,7 +3,7 @@ package api
 import (
 	"context"
 
-	"barnabas/internal/wire"
+	"barnabas/internal/config"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
@@ -24,22 +24,17 @@ func handleAlterConfigs(b *Broker, q *Request) {
 	if !q.Decode(in) {
 		return
 	}
+	keys := make([]resourceKey, len(in.Resources))
+	for i, res := range in.Resources {
+		keys[i] = resourceKey{res.ResourceType, res.ResourceName}
+	}
 	b.background(q, func(ctx context.Context) {
-		times := map[resourceKey]int{}
-		for _, res := range in.Resources {
-			times[resourceKey{res.ResourceType, res.ResourceName}]++
-		}
 		r := kmsg.NewPtrAlterConfigsResponse()
-		for _, res := range in.Resources {
-			var err error
-			if times[resourceKey{res.ResourceType, res.ResourceName}] > 1 {
-				err = errResourceTwice
-			} else {
-				err = b.replaceConfig(ctx, res, in.ValidateOnly)
-			}
+		alter := func(i int) error { return b.replaceConfig(ctx, keys[i], in.Resources[i].Configs, in.ValidateOnly) }
+		for i, e := range b.alterResources(keys, alter) {
 			answer := kmsg.NewAlterConfigsResponseResource()
-			answer.ResourceType, answer.ResourceName = res.ResourceType, res.ResourceName
-			if e := b.refusal("altering configs of "+res.ResourceName, err); e != nil {
+			answer.ResourceType, answer.ResourceName = keys[i].kind, keys[i].name
+			if e != nil {
 				answer.ErrorCode, answer.ErrorMessage = int16(e.Code), text(e.Message)
 			}
 			r.Resources = append(r.Resources, answer)
@@ -48,48 +43,19 @@ func handleAlterConfigs(b *Broker, q *Request) {
 	})
 }
 
-type resourceKey struct {
-	kind kmsg.ConfigResourceType
-	name string
-}
-
-var errResourceTwice = refuse(wire.InvalidRequest, "Each resource must appear at most once.")
-
-func (b *Broker) replaceConfig(ctx context.Context, res kmsg.AlterConfigsRequestResource, validateOnly bool) error {
-	if t := res.ResourceType; t != topicResource && t != brokerResource {
-		return refuseResource(t)
+func (b *Broker) replaceConfig(ctx context.Context, key resourceKey, configs []kmsg.AlterConfigsRequestResourceConfig, validateOnly bool) error {
+	if key.kind != topicResource && key.kind != brokerResource {
+		return refuseResource(key.kind)
 	}
-	keys, null := make([]string, len(res.Configs)), make([]bool, len(res.Configs))
-	props := make(map[string]string, len(res.Configs))
-	for i, c := range res.Configs {
-		if keys[i], null[i] = c.Name, c.Value == nil; c.Value != nil {
+	names, null := make([]string, len(configs)), make([]bool, len(configs))
+	props := make(map[string]string, len(configs))
+	for i, c := range configs {
+		if names[i], null[i] = c.Name, c.Value == nil; c.Value != nil {
 			props[c.Name] = *c.Value
 		}
 	}
-	if err := checkChanges(keys, null); err != nil {
+	if err := checkChanges(names, null); err != nil {
 		return err
 	}
-	if res.ResourceType == brokerResource {
-		e, err := b.brokerEntity(res.ResourceName)
-		if err != nil {
-			return err
-		}
-		return b.alterBrokerConfig(ctx, e, props, validateOnly)
-	}
-	if err := b.alterableTopic(ctx, res.ResourceName); err != nil {
-		return err
-	}
-	return b.alterTopicConfig(ctx, res.ResourceName, props, validateOnly)
-}
-
-// alterableTopic refuses topics that do not exist.
-func (b *Broker) alterableTopic(ctx context.Context, name string) error {
-	if name == "" {
-		return refuse(wire.InvalidRequest, "Default topic resources are not allowed.")
-	}
-	known, err := b.topicKnown(ctx, name)
-	if err == nil && !known {
-		return refuse(wire.UnknownTopicOrPartition, "The topic '"+name+"' does not exist.")
-	}
-	return err
+	return b.alterConfig(ctx, key, validateOnly, func(storedConfig, []*config.Definition) (map[string]string, error) { return props, nil })
 }

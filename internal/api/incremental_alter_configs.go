@@ -27,22 +27,17 @@ func handleIncrementalAlterConfigs(b *Broker, q *Request) {
 	if !q.Decode(in) {
 		return
 	}
+	keys := make([]resourceKey, len(in.Resources))
+	for i, res := range in.Resources {
+		keys[i] = resourceKey{res.ResourceType, res.ResourceName}
+	}
 	b.background(q, func(ctx context.Context) {
-		times := map[resourceKey]int{}
-		for _, res := range in.Resources {
-			times[resourceKey{res.ResourceType, res.ResourceName}]++
-		}
 		r := kmsg.NewPtrIncrementalAlterConfigsResponse()
-		for _, res := range in.Resources {
-			var err error
-			if times[resourceKey{res.ResourceType, res.ResourceName}] > 1 {
-				err = errResourceTwice
-			} else {
-				err = b.changeConfig(ctx, res, in.ValidateOnly)
-			}
+		alter := func(i int) error { return b.changeConfig(ctx, keys[i], in.Resources[i].Configs, in.ValidateOnly) }
+		for i, e := range b.alterResources(keys, alter) {
 			answer := kmsg.NewIncrementalAlterConfigsResponseResource()
-			answer.ResourceType, answer.ResourceName = res.ResourceType, res.ResourceName
-			if e := b.refusal("altering configs of "+res.ResourceName, err); e != nil {
+			answer.ResourceType, answer.ResourceName = keys[i].kind, keys[i].name
+			if e != nil {
 				answer.ErrorCode, answer.ErrorMessage = int16(e.Code), text(e.Message)
 			}
 			r.Resources = append(r.Resources, answer)
@@ -54,46 +49,27 @@ func handleIncrementalAlterConfigs(b *Broker, q *Request) {
 // configChange is one change of a key.
 type configChange = kmsg.IncrementalAlterConfigsRequestResourceConfig
 
-func (b *Broker) changeConfig(ctx context.Context, res kmsg.IncrementalAlterConfigsRequestResource, validateOnly bool) error {
-	if t := res.ResourceType; t != topicResource && t != brokerResource && t != loggerResource {
-		return refuseResource(t)
+func (b *Broker) changeConfig(ctx context.Context, key resourceKey, changes []configChange, validateOnly bool) error {
+	if key.kind != topicResource && key.kind != brokerResource && key.kind != loggerResource {
+		return refuseResource(key.kind)
 	}
-	keys, null := make([]string, len(res.Configs)), make([]bool, len(res.Configs))
-	for i, c := range res.Configs {
-		keys[i], null[i] = c.Name, c.Value == nil && c.Op != kmsg.IncrementalAlterConfigOpDelete
+	names, null := make([]string, len(changes)), make([]bool, len(changes))
+	for i, c := range changes {
+		names[i], null[i] = c.Name, c.Value == nil && c.Op != kmsg.IncrementalAlterConfigOpDelete
 	}
-	if err := checkChanges(keys, null); err != nil {
+	if err := checkChanges(names, null); err != nil {
 		return err
 	}
-	switch res.ResourceType {
-	case loggerResource:
-		return b.changeLogLevels(res, validateOnly)
-	case brokerResource:
-		e, err := b.brokerEntity(res.ResourceName)
-		if err != nil {
-			return err
-		}
-		props, err := b.brokerConfig(ctx, e)
-		if err != nil {
-			return err
-		}
-		if err := applyChanges(props, res.Configs, config.BrokerDefinitions()); err != nil {
-			return err
-		}
-		return b.alterBrokerConfig(ctx, e, props, validateOnly)
-	default:
-		if err := b.alterableTopic(ctx, res.ResourceName); err != nil {
-			return err
-		}
-		props, err := b.topicConfig(ctx, res.ResourceName)
-		if err != nil {
-			return err
-		}
-		if err := applyChanges(props, res.Configs, config.TopicDefinitions()); err != nil {
-			return err
-		}
-		return b.alterTopicConfig(ctx, res.ResourceName, props, validateOnly)
+	if key.kind == loggerResource {
+		return b.changeLogLevels(key.name, changes, validateOnly)
 	}
+	return b.alterConfig(ctx, key, validateOnly, func(stored storedConfig, definitions []*config.Definition) (map[string]string, error) {
+		props, err := stored()
+		if err != nil {
+			return nil, err
+		}
+		return props, applyChanges(props, changes, definitions)
+	})
 }
 
 // applyChanges changes props as ConfigAdminManager.prepareIncrementalConfigs
@@ -147,11 +123,11 @@ func changeList(old, value string, add bool) string {
 }
 
 // changeLogLevels sets the level of the one logger there is.
-func (b *Broker) changeLogLevels(res kmsg.IncrementalAlterConfigsRequestResource, validateOnly bool) error {
-	if err := b.loggerBroker(res.ResourceName); err != nil {
+func (b *Broker) changeLogLevels(broker string, changes []configChange, validateOnly bool) error {
+	if err := b.loggerBroker(broker); err != nil {
 		return err
 	}
-	for _, c := range res.Configs {
+	for _, c := range changes {
 		switch {
 		case c.Op == kmsg.IncrementalAlterConfigOpAppend:
 			return refuse(wire.InvalidRequest, "APPEND operation is not allowed for the BROKER_LOGGER resource")
