@@ -42,8 +42,8 @@ func heartbeat(c *raw.Conn, group, member string, generation int32) int16 {
 
 // TestBadJoins is case 13 of public reports.
 func TestBadJoins(t *testing.T) {
-	onBoth(t, func(t *testing.T, addr string) {
-		coordinated(t, addr, "g13")
+	raw.OnBoth(t, func(t *testing.T, addr string) {
+		raw.Coordinated(t, addr, "g13")
 		c := raw.Dial(t, addr)
 		join := func(r *kmsg.JoinGroupRequest) *kmsg.JoinGroupResponse { return raw.Do[*kmsg.JoinGroupResponse](c, r) }
 		want := func(what string, r *kmsg.JoinGroupResponse, code int16) {
@@ -79,8 +79,8 @@ func TestBadJoins(t *testing.T) {
 // TestPendingMemberDoesNotHoldARebalance: an id that was given out and never
 // used counts until its session would have ended.
 func TestPendingMemberDoesNotHoldARebalance(t *testing.T) {
-	onBoth(t, func(t *testing.T, addr string) {
-		coordinated(t, addr, "gp")
+	raw.OnBoth(t, func(t *testing.T, addr string) {
+		raw.Coordinated(t, addr, "gp")
 		c := raw.Dial(t, addr)
 		raw.Do[*kmsg.JoinGroupResponse](c, joinRequest(4, "gp", "", 6000, 60000, "range"))
 		began := time.Now()
@@ -147,9 +147,9 @@ func joinBeside(t *testing.T, addr, group string, beat func() int16) (answer *km
 
 // TestRebalancesEnd is case 14 of public reports.
 func TestRebalancesEnd(t *testing.T) {
-	onBoth(t, func(t *testing.T, addr string) {
+	raw.OnBoth(t, func(t *testing.T, addr string) {
 		t.Run("a member that only heartbeats", func(t *testing.T) {
-			coordinated(t, addr, "g14a")
+			raw.Coordinated(t, addr, "g14a")
 			c := raw.Dial(t, addr)
 			a := stable(t, c, "g14a")
 			b, took, codes := joinBeside(t, addr, "g14a", func() int16 { return heartbeat(c, "g14a", a, 1) })
@@ -163,14 +163,14 @@ func TestRebalancesEnd(t *testing.T) {
 			}
 			r := commitRequest(6, "g14a", "t", 0, 1, "")
 			r.MemberID, r.Generation = a, 1
-			top := newTopic(t, addr, 1)
+			top := raw.NewTopic(t, addr, 1)
 			r.Topics[0].Topic = top
 			if code := commit(c, r); code != 25 {
 				t.Errorf("A's commit: %d, want 25", code)
 			}
 		})
 		t.Run("a leader that never syncs", func(t *testing.T) {
-			coordinated(t, addr, "g14b")
+			raw.Coordinated(t, addr, "g14b")
 			c := raw.Dial(t, addr)
 			a := raw.Do[*kmsg.JoinGroupResponse](c, joinRequest(3, "g14b", "", 6000, 4000, "range"))
 			began := time.Now()
@@ -184,7 +184,7 @@ func TestRebalancesEnd(t *testing.T) {
 			}
 		})
 		t.Run("a member whose connection has closed", func(t *testing.T) {
-			coordinated(t, addr, "g14c")
+			raw.Coordinated(t, addr, "g14c")
 			c := raw.Dial(t, addr)
 			stable(t, c, "g14c")
 			c.Close()
@@ -223,9 +223,9 @@ func commit(c *raw.Conn, r *kmsg.OffsetCommitRequest) int16 {
 // TestBytesOfCommits is case 15 of public reports: monitoring tools parse the
 // topic themselves.
 func TestBytesOfCommits(t *testing.T) {
-	onBoth(t, func(t *testing.T, addr string) {
-		coordinated(t, addr, "gr5")
-		topic := newTopic(t, addr, 1)
+	raw.OnBoth(t, func(t *testing.T, addr string) {
+		raw.Coordinated(t, addr, "gr5")
+		topic := raw.NewTopic(t, addr, 1)
 		c := raw.Dial(t, addr)
 		if code := commit(c, commitRequest(6, "gr5", topic, 0, 42, "md")); code != 0 {
 			t.Fatalf("commit: %d", code)

@@ -15,10 +15,10 @@ import (
 func TestAnswersAreKafkas(t *testing.T) {
 	answers := map[string][]string{}
 	var asked []string
-	onBoth(t, func(t *testing.T, addr string) {
+	raw.OnBoth(t, func(t *testing.T, addr string) {
 		broker := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
-		coordinated(t, addr, "same")
-		createNamed(t, addr, "known", 2)
+		raw.Coordinated(t, addr, "same")
+		raw.CreateTopic(t, addr, "known", 2)
 		c := raw.Dial(t, addr)
 		asked = nil
 		ask := func(r kmsg.Request) kmsg.Response {

@@ -19,7 +19,7 @@ import (
 func TestGroupsMoveBetweenTheProtocols(t *testing.T) {
 	const partitions = 6
 	b := real.Barnabas(t, 1, append([]string{"offsets.topic.num.partitions=1"}, consumerProtocol...)...)
-	topic, group := newTopic(t, b.Addr, partitions), "moves"
+	topic, group := raw.NewTopic(t, b.Addr, partitions), "moves"
 	var outputs []func() string
 	records := 0
 	start := func(m startMember) member {
@@ -118,7 +118,7 @@ func TestConsumerProtocolWaitsForEveryBrokerToBeBarnabas(t *testing.T) {
 	}
 	zk := real.ZooKeeper(t)
 	b := real.Barnabas(t, 1, append([]string{"zookeeper.connect=" + zk, "offsets.topic.replication.factor=1"}, consumerProtocol...)...)
-	coordinated(t, b.Addr, "g")
+	raw.Coordinated(t, b.Addr, "g")
 	if code := join(b.Addr); code != 0 {
 		t.Errorf("alone: error %d", code)
 	}

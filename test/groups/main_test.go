@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,48 +15,6 @@ import (
 )
 
 func TestMain(m *testing.M) { real.Main(m) }
-
-var topics atomic.Int32
-
-// onBoth asks the same of Barnabas and of Apache Kafka 3.9.1.
-func onBoth(t *testing.T, f func(t *testing.T, addr string), properties ...string) {
-	t.Run("barnabas", func(t *testing.T) { f(t, real.Barnabas(t, 1, properties...).Addr) })
-	t.Run("kafka-3.9.1", func(t *testing.T) {
-		f(t, real.Kafka(t, "3.9.1", 1, real.ZooKeeper(t), append([]string{"inter.broker.protocol.version=3.9"}, properties...)...).Addr)
-	})
-}
-
-// newTopic makes a topic with a name of its own.
-func newTopic(t *testing.T, addr string, partitions int32) string {
-	t.Helper()
-	name := fmt.Sprintf("topic-%d", topics.Add(1))
-	r := kmsg.NewPtrCreateTopicsRequest()
-	r.Version, r.TimeoutMillis = 5, 30000
-	topic := kmsg.NewCreateTopicsRequestTopic()
-	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, partitions, 1
-	r.Topics = append(r.Topics, topic)
-	answer := raw.Do[*kmsg.CreateTopicsResponse](raw.Dial(t, addr), r)
-	if code := answer.Topics[0].ErrorCode; code != 0 {
-		t.Fatalf("create %s: error %d", name, code)
-	}
-	return name
-}
-
-// coordinated waits until a group has a coordinator.
-func coordinated(t *testing.T, addr, group string) {
-	t.Helper()
-	c := raw.Dial(t, addr)
-	real.Until(t, time.Minute, "a coordinator of "+group, func() bool {
-		r := kmsg.NewPtrFindCoordinatorRequest()
-		r.Version, r.CoordinatorKey = 2, group
-		if raw.Do[*kmsg.FindCoordinatorResponse](c, r).ErrorCode != 0 {
-			return false
-		}
-		h := kmsg.NewPtrHeartbeatRequest()
-		h.Group, h.MemberID = group, "nobody"
-		return raw.Do[*kmsg.HeartbeatResponse](c, h).ErrorCode == 25
-	})
-}
 
 // produce writes records with the values from to to-1, spread over the
 // partitions.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"barnabas/test/raw"
 	"barnabas/test/real"
 
 	"github.com/IBM/sarama"
@@ -187,7 +188,7 @@ func TestMembersShareARecordStream(t *testing.T) {
 
 func shareStream(t *testing.T, addr, name string, start startMember) {
 	const partitions = 6
-	topic, group := newTopic(t, addr, partitions), "group-"+name
+	topic, group := raw.NewTopic(t, addr, partitions), "group-"+name
 	var outputs []func() string
 	members := make([]member, 3)
 	records := 0

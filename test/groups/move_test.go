@@ -34,8 +34,8 @@ func fetchOffsets(t *testing.T, addr, group, topic string, partitions ...int32) 
 func TestCoordinatorMovesBetweenKafkaAndBarnabas(t *testing.T) {
 	zk := real.ZooKeeper(t)
 	k := real.Kafka(t, "3.9.1", 1, zk, "inter.broker.protocol.version=3.9", "zookeeper.session.timeout.ms=6000")
-	topic := newTopic(t, k.Addr, 4)
-	coordinated(t, k.Addr, "mover")
+	topic := raw.NewTopic(t, k.Addr, 4)
+	raw.Coordinated(t, k.Addr, "mover")
 	outside := func(addr string, offset int64) {
 		t.Helper()
 		c := raw.Dial(t, addr)
@@ -49,7 +49,7 @@ func TestCoordinatorMovesBetweenKafkaAndBarnabas(t *testing.T) {
 		t.Helper()
 		for i := range int32(4) {
 			id := fmt.Sprint("outside-", i)
-			coordinated(t, addr, id)
+			raw.Coordinated(t, addr, id)
 			if got := fetchOffsets(t, addr, id, topic, i); got[0] != offset+int64(i) {
 				t.Errorf("%s: offset of %s is %d, want %d", who, id, got[0], offset+int64(i))
 			}
@@ -64,7 +64,7 @@ func TestCoordinatorMovesBetweenKafkaAndBarnabas(t *testing.T) {
 	join := joinRequest(5, "static", "", 600000, 600000, "range")
 	instance := "one"
 	join.InstanceID = &instance
-	coordinated(t, k.Addr, "static")
+	raw.Coordinated(t, k.Addr, "static")
 	c := raw.Dial(t, k.Addr)
 	joined := raw.Do[*kmsg.JoinGroupResponse](c, join)
 	sync := syncRequest("static", joined.MemberID, joined.Generation)
@@ -74,7 +74,7 @@ func TestCoordinatorMovesBetweenKafkaAndBarnabas(t *testing.T) {
 	}
 	alive := func(addr, who string) {
 		t.Helper()
-		coordinated(t, addr, "static")
+		raw.Coordinated(t, addr, "static")
 		if code := heartbeat(raw.Dial(t, addr), "static", joined.MemberID, joined.Generation); code != 0 {
 			t.Errorf("%s: heartbeat of a member that has not changed: %d", who, code)
 		}
@@ -91,7 +91,7 @@ func TestCoordinatorMovesBetweenKafkaAndBarnabas(t *testing.T) {
 		"offsets.topic.replication.factor=1", "zookeeper.session.timeout.ms=6000")
 	check(b.Addr, "Barnabas after Kafka", 100)
 	alive(b.Addr, "Barnabas after Kafka")
-	coordinated(t, b.Addr, "mover")
+	raw.Coordinated(t, b.Addr, "mover")
 	more(b.Addr)
 	m = kcat(t, b.Addr, "mover", topic)
 	real.Until(t, 30*time.Second, "Barnabas's member to read the rest", func() bool { return missing([]func() string{m.output}, records) == 40 })
@@ -102,7 +102,7 @@ func TestCoordinatorMovesBetweenKafkaAndBarnabas(t *testing.T) {
 	again := real.Kafka(t, "3.9.1", 1, zk, "inter.broker.protocol.version=3.9", "log.dirs="+k.Dir)
 	check(again.Addr, "Kafka after Barnabas", 200)
 	alive(again.Addr, "Kafka after Barnabas")
-	coordinated(t, again.Addr, "mover")
+	raw.Coordinated(t, again.Addr, "mover")
 	more(again.Addr)
 	m = kcat(t, again.Addr, "mover", topic)
 	real.Until(t, 30*time.Second, "Kafka's member to read the rest", func() bool { return missing([]func() string{m.output}, records) == 80 })

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"barnabas/test/raw"
 	"barnabas/test/real"
 )
 
@@ -99,7 +100,7 @@ func TestGroupsOfManyMembersAndPartitions(t *testing.T) {
 	for _, size := range sizes {
 		t.Run(fmt.Sprintf("%d members, %d partitions", size[0], size[1]), func(t *testing.T) {
 			c := &crowd{t: t, random: random, addr: b.Addr, most: size[0], partitions: int32(size[1])}
-			c.topic = newTopic(t, b.Addr, c.partitions)
+			c.topic = raw.NewTopic(t, b.Addr, c.partitions)
 			c.group = "crowd-" + c.topic
 			for range c.most {
 				c.start()

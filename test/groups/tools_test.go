@@ -1,7 +1,6 @@
 package groups
 
 import (
-	"fmt"
 	"os/exec"
 	"regexp"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"barnabas/test/raw"
 	"barnabas/test/real"
 
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // consumerGroups is kafka-consumer-groups of a release.
@@ -49,15 +47,15 @@ func plain(s string) string {
 func TestConsumerGroupCommand(t *testing.T) {
 	outputs := map[string][]string{}
 	var steps []string
-	onBoth(t, func(t *testing.T, addr string) {
+	raw.OnBoth(t, func(t *testing.T, addr string) {
 		broker := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
 		for _, version := range []string{"2.8.2", "4.1.0"} {
 			topic, other := "words-"+version, "other-"+version
-			createNamed(t, addr, topic, 3)
-			createNamed(t, addr, other, 1)
+			raw.CreateTopic(t, addr, topic, 3)
+			raw.CreateTopic(t, addr, other, 1)
 			produce(t, addr, topic, 0, 30)
 			group := "g-" + version
-			coordinated(t, addr, group)
+			raw.Coordinated(t, addr, group)
 			m := kcat(t, addr, group, topic)
 			settled(t, addr, group, topic, 1, 3)
 			real.Until(t, 30*time.Second, "all to be read", func() bool { return missing([]func() string{m.output}, 30) == 0 })
@@ -106,17 +104,5 @@ func TestConsumerGroupCommand(t *testing.T) {
 	}
 	if len(ours) != len(theirs) || len(ours) == 0 {
 		t.Errorf("%d steps, and %d of Kafka", len(ours), len(theirs))
-	}
-}
-
-func createNamed(t *testing.T, addr, name string, partitions int32) {
-	t.Helper()
-	r := kmsg.NewPtrCreateTopicsRequest()
-	r.Version, r.TimeoutMillis = 5, 30000
-	topic := kmsg.NewCreateTopicsRequestTopic()
-	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, partitions, 1
-	r.Topics = append(r.Topics, topic)
-	if code := raw.Do[*kmsg.CreateTopicsResponse](raw.Dial(t, addr), r).Topics[0].ErrorCode; code != 0 {
-		t.Fatal(fmt.Errorf("create %s: error %d", name, code))
 	}
 }

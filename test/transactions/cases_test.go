@@ -12,9 +12,9 @@ import (
 
 // TestFencing is case 10 of public reports.
 func TestFencing(t *testing.T) {
-	onBoth(t, func(t *testing.T, addr string) {
-		coordinated(t, addr, "T1")
-		topic := newTopic(t, addr, 1)
+	raw.OnBoth(t, func(t *testing.T, addr string) {
+		raw.TransactionsCoordinated(t, addr, "T1")
+		topic := raw.NewTopic(t, addr, 1)
 		c := raw.Dial(t, addr)
 		want := func(what string, got, want int16) {
 			t.Helper()
@@ -78,9 +78,9 @@ func TestFencing(t *testing.T) {
 // TestTimeoutAborts: a transaction that takes too long is aborted, and its
 // producer fenced.
 func TestTimeoutAborts(t *testing.T) {
-	onBoth(t, func(t *testing.T, addr string) {
-		coordinated(t, addr, "slow")
-		topic := newTopic(t, addr, 1)
+	raw.OnBoth(t, func(t *testing.T, addr string) {
+		raw.TransactionsCoordinated(t, addr, "slow")
+		topic := raw.NewTopic(t, addr, 1)
 		c := raw.Dial(t, addr)
 		r := initProducer(c, "slow", 1000, -1, -1)
 		if code := addPartition(c, 2, "slow", r.ProducerID, 0, topic, 0); code != 0 {
@@ -102,9 +102,9 @@ func TestTimeoutAborts(t *testing.T) {
 // TestStatesAsToldToAdministrators compares DescribeTransactions and
 // ListTransactions.
 func TestStatesAsToldToAdministrators(t *testing.T) {
-	onBoth(t, func(t *testing.T, addr string) {
-		coordinated(t, addr, "told")
-		topic := newTopic(t, addr, 1)
+	raw.OnBoth(t, func(t *testing.T, addr string) {
+		raw.TransactionsCoordinated(t, addr, "told")
+		topic := raw.NewTopic(t, addr, 1)
 		c := raw.Dial(t, addr)
 		r := initProducer(c, "told", 60000, -1, -1)
 		describe := func(id string) kmsg.DescribeTransactionsResponseTransactionState {

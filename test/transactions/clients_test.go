@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"barnabas/test/raw"
 	"barnabas/test/real"
 
 	"github.com/IBM/sarama"
@@ -18,7 +19,7 @@ func TestClientsProduceInTransactions(t *testing.T) {
 	b := real.Barnabas(t, 1)
 	for _, version := range []string{"2.8.2", "3.9.1", "4.1.0"} {
 		t.Run("java-"+version, func(t *testing.T) {
-			topic := newTopic(t, b.Addr, 3)
+			topic := raw.NewTopic(t, b.Addr, 3)
 			args := []string{"--topic", topic, "--num-records", "2000", "--throughput", "-1", "--record-size", "50",
 				"--transactional-id", "perf-" + version, "--transaction-duration-ms", "50"}
 			if version == "2.8.2" {
@@ -33,7 +34,7 @@ func TestClientsProduceInTransactions(t *testing.T) {
 		})
 	}
 	t.Run("kcat", func(t *testing.T) {
-		topic := newTopic(t, b.Addr, 1)
+		topic := raw.NewTopic(t, b.Addr, 1)
 		cmd := real.Kcat(t, "-P", "-b", b.Addr, "-t", topic, "-X", "transactional.id=kcat")
 		cmd.Stdin = strings.NewReader("one\ntwo\nthree\n")
 		real.Run(t, time.Minute, cmd)
@@ -42,7 +43,7 @@ func TestClientsProduceInTransactions(t *testing.T) {
 		}
 	})
 	t.Run("sarama", func(t *testing.T) {
-		topic := newTopic(t, b.Addr, 1)
+		topic := raw.NewTopic(t, b.Addr, 1)
 		c := sarama.NewConfig()
 		c.Version = sarama.V2_8_0_0
 		c.Producer.Idempotent, c.Producer.Return.Successes, c.Net.MaxOpenRequests = true, true, 1
@@ -72,7 +73,7 @@ func TestClientsProduceInTransactions(t *testing.T) {
 		}
 	})
 	t.Run("franz-go", func(t *testing.T) {
-		topic := newTopic(t, b.Addr, 2)
+		topic := raw.NewTopic(t, b.Addr, 2)
 		client, err := kgo.NewClient(kgo.SeedBrokers(b.Addr), kgo.TransactionalID("franz"), kgo.DefaultProduceTopic(topic))
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"barnabas/test/raw"
 	"barnabas/test/real"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -74,8 +75,8 @@ func TestCopiesAreExact(t *testing.T) {
 		rounds, records = 20, 10000
 	}
 	b := real.Barnabas(t, 1)
-	input, output := newTopic(t, b.Addr, 4), newTopic(t, b.Addr, 3)
-	coordinated(t, b.Addr, "copier-0")
+	input, output := raw.NewTopic(t, b.Addr, 4), raw.NewTopic(t, b.Addr, 3)
+	raw.TransactionsCoordinated(t, b.Addr, "copier-0")
 	copiers := []*real.Process{copier(t, b.Addr, input, output, 0), copier(t, b.Addr, input, output, 1)}
 	sent := 0
 	send := func(n int) {

@@ -1,8 +1,6 @@
 package transactions
 
 import (
-	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,44 +10,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
-
-var topics atomic.Int32
-
-// onBoth asks the same of Barnabas and of Apache Kafka 3.9.1.
-func onBoth(t *testing.T, f func(t *testing.T, addr string), properties ...string) {
-	t.Run("barnabas", func(t *testing.T) { f(t, real.Barnabas(t, 1, properties...).Addr) })
-	t.Run("kafka-3.9.1", func(t *testing.T) {
-		f(t, real.Kafka(t, "3.9.1", 1, real.ZooKeeper(t), append([]string{"inter.broker.protocol.version=3.9"}, properties...)...).Addr)
-	})
-}
-
-func newTopic(t *testing.T, addr string, partitions int32) string {
-	t.Helper()
-	name := fmt.Sprintf("topic-%d", topics.Add(1))
-	r := kmsg.NewPtrCreateTopicsRequest()
-	r.Version, r.TimeoutMillis = 5, 30000
-	topic := kmsg.NewCreateTopicsRequestTopic()
-	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, partitions, 1
-	r.Topics = append(r.Topics, topic)
-	if code := raw.Do[*kmsg.CreateTopicsResponse](raw.Dial(t, addr), r).Topics[0].ErrorCode; code != 0 {
-		t.Fatalf("create %s: error %d", name, code)
-	}
-	return name
-}
-
-// coordinated waits until a transactional id has a coordinator that serves.
-func coordinated(t *testing.T, addr, id string) {
-	t.Helper()
-	c := raw.Dial(t, addr)
-	real.Until(t, time.Minute, "a coordinator of "+id, func() bool {
-		r := kmsg.NewPtrFindCoordinatorRequest()
-		r.Version, r.CoordinatorKey, r.CoordinatorType = 2, id, 1
-		if raw.Do[*kmsg.FindCoordinatorResponse](c, r).ErrorCode != 0 {
-			return false
-		}
-		return endTxn(c, 2, id, 1<<40, 0, true) == 49
-	})
-}
 
 func initProducer(c *raw.Conn, id string, timeout int32, known int64, epoch int16) *kmsg.InitProducerIDResponse {
 	r := kmsg.NewPtrInitProducerIDRequest()

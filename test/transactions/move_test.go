@@ -14,8 +14,8 @@ import (
 func TestCoordinatorMovesBetweenKafkaAndBarnabas(t *testing.T) {
 	zk := real.ZooKeeper(t)
 	k := real.Kafka(t, "3.9.1", 1, zk, "inter.broker.protocol.version=3.9", "zookeeper.session.timeout.ms=6000")
-	topic := newTopic(t, k.Addr, 1)
-	coordinated(t, k.Addr, "moves")
+	topic := raw.NewTopic(t, k.Addr, 1)
+	raw.TransactionsCoordinated(t, k.Addr, "moves")
 	begin := func(addr string, sequence int32, producer int64, epoch int16) {
 		t.Helper()
 		c := raw.Dial(t, addr)
@@ -28,7 +28,7 @@ func TestCoordinatorMovesBetweenKafkaAndBarnabas(t *testing.T) {
 	}
 	end := func(addr, who string, producer int64, epoch int16, commit bool) {
 		t.Helper()
-		coordinated(t, addr, "moves")
+		raw.TransactionsCoordinated(t, addr, "moves")
 		c := raw.Dial(t, addr)
 		before := fetch(c, topic, 1)
 		if before.LastStableOffset >= before.HighWatermark {
