@@ -32,6 +32,11 @@ const (
 	spareSize  = 16 << 20
 	spareAfter = 64 // commits: until then a log grows as it is written
 
+	// syncedPiece is how much is written beside commits between two syncs: a
+	// commit's sync waits for what is on its way to the disk. With 4 MiB the
+	// p99 of writes doubled while a snapshot was taken.
+	syncedPiece = 256 << 10
+
 	keptSnapshots = 2
 	minLogged     = 16 << 20 // bytes of log before a snapshot is worth taking
 )
@@ -330,14 +335,11 @@ func (s *fileStore) fillSpare() (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	zeros := make([]byte, 256<<10)
-	for at := int64(0); at < spareSize && err == nil; at += int64(len(zeros)) {
-		if _, err = f.WriteAt(zeros, at); err == nil && at%(2<<20) == 0 {
-			err = f.Sync() // in pieces: a commit's sync waits for what is on its way to the disk
+	zeros := make([]byte, syncedPiece)
+	for at := int64(0); at < spareSize && err == nil; at += syncedPiece {
+		if _, err = f.WriteAt(zeros, at); err == nil {
+			err = f.Sync()
 		}
-	}
-	if err == nil {
-		err = f.Sync()
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close(), s.fs.Remove(name))

@@ -31,19 +31,14 @@ import (
 // statPersisted is the bytes of the counters of a node in a snapshot.
 const statPersisted = 4*8 + 3*4 + 2*8
 
-// snapshotPiece is how much is written between two syncs: a commit's sync waits
-// for what is on its way to the disk.
-const snapshotPiece = 4 << 20
-
 // snapshotFile writes one snapshot.
 type snapshotFile struct {
-	s      *fileStore
-	snap   *snapshot
-	f      vfs.File
-	at     int64
-	synced int64
-	sum    hash.Hash32
-	e      jute.Encoder
+	s    *fileStore
+	snap *snapshot
+	f    vfs.File
+	at   int64
+	sum  hash.Hash32
+	e    jute.Encoder
 }
 
 func (s *fileStore) snapshot(snap *snapshot) (snapshotWriter, error) {
@@ -96,34 +91,30 @@ func (w *snapshotFile) write(records []*record) error {
 		w.e.Long(r.owner)
 		w.e.Long(r.pzxid)
 	}
-	return w.flush(256 << 10)
-}
-
-// flush writes what is encoded if it is at least so many bytes.
-func (w *snapshotFile) flush(least int) error {
-	if len(w.e.B) < least {
+	if len(w.e.B) < syncedPiece {
 		return nil
 	}
+	return errors.Join(w.flush(), w.f.Sync())
+}
+
+// flush writes what is encoded.
+func (w *snapshotFile) flush() error {
 	_, _ = w.sum.Write(w.e.B) // never fails
 	n, err := w.f.WriteAt(w.e.B, w.at)
 	w.at += int64(n)
 	w.e.B = w.e.B[:0]
-	if err == nil && w.at-w.synced >= snapshotPiece {
-		w.synced = w.at
-		err = w.f.Sync()
-	}
 	return err
 }
 
 // seal writes the end and makes the file durable.
 func (w *snapshotFile) seal() error {
 	w.e.String("/")
-	if err := w.flush(0); err != nil {
+	if err := w.flush(); err != nil {
 		return err
 	}
 	w.e.Long(int64(w.sum.Sum32()))
 	w.e.String("/")
-	if err := w.flush(0); err != nil {
+	if err := w.flush(); err != nil {
 		return err
 	}
 	return w.f.Sync()
