@@ -1,6 +1,8 @@
 package api
 
 import (
+	"strings"
+
 	"barnabas/internal/config"
 	"barnabas/internal/wire"
 
@@ -30,8 +32,12 @@ func handleCreateDelegationToken(b *Broker, q *Request) {
 	}
 	r := kmsg.NewPtrCreateDelegationTokenResponse()
 	r.ErrorCode = int16(b.tokenRefusal(q))
-	r.PrincipalType, r.PrincipalName = userType, anonymous
-	r.TokenRequesterPrincipalType, r.TokenRequesterPrincipalName = userType, anonymous
+	user := anonymous
+	if q.Conn.SASL != nil {
+		user = strings.TrimPrefix(q.Conn.SASL.Principal(), userType+":")
+	}
+	r.PrincipalType, r.PrincipalName = userType, user
+	r.TokenRequesterPrincipalType, r.TokenRequesterPrincipalName = userType, user
 	if in.OwnerPrincipalName != nil && *in.OwnerPrincipalName != "" && in.OwnerPrincipalType != nil {
 		r.PrincipalType, r.PrincipalName = *in.OwnerPrincipalType, *in.OwnerPrincipalName
 	}
