@@ -2,6 +2,7 @@ package tool
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,17 +53,24 @@ func (c *Call) describeGroups(admin *kadm.Client) error {
 	if err != nil && !shardErrors(err) {
 		return err
 	}
+	consumers, err := c.consumerProtocolGroups(admin, described)
+	if err != nil {
+		return err
+	}
 	var reports []groupReport
 	for _, name := range names {
 		g, ok := described[name]
 		if ok && g.Err != nil {
 			return withMessage(g.Err, "")
 		}
-		r, err := c.reportGroup(admin, g)
-		if err != nil {
-			return err
+		r, members := newReport(g.State, g.Protocol, g.Coordinator), classicMembers(g)
+		if of, ok := consumers[name]; ok {
+			r, members = newReport(of.State, of.AssignorName, of.Coordinator), consumerMembers(of)
 		}
 		r.Group = name
+		if err := c.reportMembers(admin, members, &r); err != nil {
+			return err
+		}
 		reports = append(reports, r)
 	}
 	if c.JSON {
@@ -74,14 +82,35 @@ func (c *Call) describeGroups(admin *kadm.Client) error {
 	return nil
 }
 
-func (c *Call) reportGroup(admin *kadm.Client, g kadm.DescribedGroup) (groupReport, error) {
-	r := groupReport{State: g.State, Coordinator: fmt.Sprintf("%s:%d", g.Coordinator.Host, g.Coordinator.Port), Strategy: g.Protocol,
-		LagByTopic: map[string]int64{}, Members: []memberReport{}, node: g.Coordinator.NodeID}
-	if g.State == "Dead" || g.State == "" {
-		r.State = "Dead"
-		return r, nil
+// consumerProtocolGroups describes the groups that are of the protocol of
+// KIP-848: DescribeGroups calls them dead.
+func (c *Call) consumerProtocolGroups(admin *kadm.Client, described kadm.DescribedGroups) (kadm.DescribedConsumerGroups, error) {
+	var dead []string
+	for name, g := range described {
+		if g.Err == nil && g.State == "Dead" {
+			dead = append(dead, name)
+		}
 	}
-	owners := map[string]map[int32]memberReport{}
+	if len(dead) == 0 {
+		return nil, nil
+	}
+	found, err := admin.DescribeConsumerGroups(c.Context, dead...)
+	if err != nil && !shardErrors(err) {
+		return nil, nil // a broker without that request has no such groups
+	}
+	maps.DeleteFunc(found, func(_ string, g kadm.DescribedConsumerGroup) bool { return g.Err != nil })
+	return found, nil
+}
+
+func newReport(state, strategy string, coordinator kadm.BrokerDetail) groupReport {
+	if state == "" {
+		state = "Dead"
+	}
+	return groupReport{State: state, Coordinator: fmt.Sprintf("%s:%d", coordinator.Host, coordinator.Port), Strategy: strategy,
+		LagByTopic: map[string]int64{}, Members: []memberReport{}, node: coordinator.NodeID}
+}
+
+func classicMembers(g kadm.DescribedGroup) (all []memberReport) {
 	for _, m := range g.Members {
 		one := memberReport{ID: m.MemberID, Host: m.ClientHost, Client: m.ClientID, Assigned: map[string][]int32{}}
 		if m.InstanceID != nil {
@@ -89,20 +118,52 @@ func (c *Call) reportGroup(admin *kadm.Client, g kadm.DescribedGroup) (groupRepo
 		}
 		if assigned, ok := m.Assigned.AsConsumer(); ok {
 			for _, t := range assigned.Topics {
-				slices.Sort(t.Partitions)
-				one.Assigned[t.Topic] = t.Partitions
-				one.Count += len(t.Partitions)
-				for _, p := range t.Partitions {
-					if owners[t.Topic] == nil {
-						owners[t.Topic] = map[int32]memberReport{}
-					}
-					owners[t.Topic][p] = one
-				}
+				one.assign(t.Topic, t.Partitions)
 			}
 		}
-		r.Members = append(r.Members, one)
+		all = append(all, one)
 	}
-	return r, c.reportOffsets(admin, g.Group, owners, &r)
+	return all
+}
+
+func consumerMembers(g kadm.DescribedConsumerGroup) (all []memberReport) {
+	for _, m := range g.Members {
+		one := memberReport{ID: m.MemberID, Host: m.ClientHost, Client: m.ClientID, Assigned: map[string][]int32{}}
+		if m.InstanceID != nil {
+			one.Instance = *m.InstanceID
+		}
+		for _, t := range m.Assignment.Sorted() {
+			one.assign(t.Topic, t.Partitions)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+func (m *memberReport) assign(topic string, partitions []int32) {
+	slices.Sort(partitions)
+	m.Assigned[topic] = partitions
+	m.Count += len(partitions)
+}
+
+// reportMembers fills in what members a group has and what they own.
+func (c *Call) reportMembers(admin *kadm.Client, members []memberReport, r *groupReport) error {
+	if r.State == "Dead" {
+		return nil
+	}
+	owners := map[string]map[int32]memberReport{}
+	for _, one := range members {
+		for topic, partitions := range one.Assigned {
+			if owners[topic] == nil {
+				owners[topic] = map[int32]memberReport{}
+			}
+			for _, p := range partitions {
+				owners[topic][p] = one
+			}
+		}
+	}
+	r.Members = append(r.Members, members...)
+	return c.reportOffsets(admin, r.Group, owners, r)
 }
 
 // reportOffsets fills in the rows: what members own, and what else is

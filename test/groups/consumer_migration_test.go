@@ -2,6 +2,7 @@ package groups
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -56,6 +57,14 @@ func TestGroupsMoveBetweenTheProtocols(t *testing.T) {
 	out := real.Run(t, time.Minute, consumerGroups(t, "4.1.0", b.Addr, "--describe", "--group", group, "--members", "--verbose"))
 	if !strings.Contains(out, topic+":0,1,2,3,4,5") || !strings.Contains(out, "consumer") {
 		t.Errorf("described by Kafka's tool as\n%s", out)
+	}
+	for _, what := range []string{"--offsets", "--state", "--members"} {
+		args := []string{"--describe", "--group", group, what}
+		theirs := real.Run(t, time.Minute, consumerGroups(t, "3.9.1", b.Addr, args...))
+		ours := real.Run(t, time.Minute, exec.Command(real.Binary(t), append([]string{"consumer-groups", "--bootstrap-server", b.Addr}, args...)...))
+		if plain(ours) != plain(theirs) {
+			t.Errorf("%s: Kafka's script says\n%s\nours\n%s", what, theirs, ours)
+		}
 	}
 	third.leave()
 	real.Until(t, 30*time.Second, "the group to be empty", func() bool { return share(t, b.Addr, group, topic).state == "Empty" })

@@ -10,7 +10,6 @@ import (
 
 	"barnabas/test/raw"
 	"barnabas/test/real"
-
 )
 
 // consumerGroups is kafka-consumer-groups of a release.
