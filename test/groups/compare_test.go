@@ -80,9 +80,12 @@ func eachVersion(ask func(kmsg.Request) kmsg.Response) {
 		bad := commitAll(v, "none", map[string][]int32{"known": {0}}, "")
 		bad.Generation, bad.MemberID = 3, "nobody"
 		ask(bad)
+		negative := commitAll(v, "negative", map[string][]int32{"known": {0}}, "")
+		negative.Topics[0].Partitions[0].Offset = -int64(v) - 2
+		ask(negative)
 	}
 	for v := int16(1); v <= 9; v++ {
-		for _, id := range []string{"same", "none", ""} {
+		for _, id := range []string{"same", "negative", "none", ""} {
 			for kind := range 3 {
 				r := kmsg.NewPtrOffsetFetchRequest()
 				r.Version, r.Group = v, id
