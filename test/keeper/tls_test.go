@@ -29,7 +29,7 @@ func zkCliSecure(t *testing.T, addr, keys, trusted, commands string) (stdout, st
 	t.Helper()
 	flags := []string{"-Dzookeeper.log.threshold=OFF", "-Dzookeeper.client.secure=true", "-Dzookeeper.clientCnxnSocket=org.apache.zookeeper.ClientCnxnSocketNetty",
 		"-Dzookeeper.ssl.trustStore.location=" + trusted, "-Dzookeeper.ssl.trustStore.type=PEM",
-		"-Dzookeeper.ssl.keyStore.location=" + keys, "-Dzookeeper.ssl.keyStore.type=PEM", "--", "-server", addr, "-waitforconnection", "-timeout", "6000"}
+		"-Dzookeeper.ssl.keyStore.location=" + keys, "-Dzookeeper.ssl.keyStore.type=PEM", "--", "-server", addr, "-waitforconnection", "-timeout", "30000"}
 	cmd := real.Java(t, "3.9.1", "org.apache.zookeeper.ZooKeeperMain", flags...)
 	cmd.Stdin = strings.NewReader(commands)
 	stdout, stderr, _ = real.Try(t, time.Minute, cmd) // it ends with 1 when it could not connect
