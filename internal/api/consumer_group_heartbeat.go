@@ -16,7 +16,7 @@ var _ = register(API{
 		"membership of a group whose assignment the coordinator makes (KIP-848)",
 		"members make their ids (KIP-1082); without the protocol it is not listed; regular expressions are refused",
 	},
-	Handle:   handleConsumerGroupHeartbeat,
+	Handle: handleConsumerGroupHeartbeat,
 })
 
 func handleConsumerGroupHeartbeat(b *Broker, q *Request) {
