@@ -64,6 +64,9 @@ func writeSession(dir string, s lastSession) error {
 
 // forgetSession removes the file after the session was closed.
 func forgetSession(dir string) error {
+	if _, ok := readSession(dir); !ok { // nothing that the next run would take
+		return nil
+	}
 	if err := os.Remove(filepath.Join(dir, sessionFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -65,9 +65,13 @@ func (b *Broker) deriveListeners(p *problems) {
 		p.conflict(l.Host != "0.0.0.0" && strings.Trim(l.Host, "0:") != "" || l.Host == "", advertisedKey,
 			wildcardText(advertisedKey, l))
 	}
+	instead := ""
+	if b.Has("security.inter.broker.protocol") { // both are too many
+		instead = ", in place of security.inter.broker.protocol"
+	}
 	p.conflict(slices.Contains(names, b.interBroker), "inter.broker.listener.name",
-		fmt.Sprintf("inter.broker.listener.name must be a listener name defined in advertised.listeners: %s is not one of %s",
-			b.interBroker, strings.Join(names, ",")))
+		fmt.Sprintf("inter.broker.listener.name must be a listener name defined in advertised.listeners: %s is not one of %s; set inter.broker.listener.name=%s%s",
+			b.interBroker, strings.Join(names, ","), names[0], instead))
 	if b.controlPlane != "" {
 		p.conflict(slices.Contains(names, b.controlPlane), "control.plane.listener.name",
 			fmt.Sprintf("control.plane.listener.name must be a listener name defined in advertised.listeners: %s is not one of %s",

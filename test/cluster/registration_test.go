@@ -260,8 +260,34 @@ func TestStartRefusesWithAClearError(t *testing.T) {
 		}
 		endsWith(t, start(t, dir, "log.dirs="+file+"/data"), file)
 	})
+	t.Run("a folder that cannot be written", func(t *testing.T) {
+		dir := t.TempDir()
+		locked := filepath.Join(dir, "locked")
+		if err := os.Mkdir(locked, 0o555); err != nil {
+			t.Fatal(err)
+		}
+		args := []string{real.Binary(t), "start", "--override", "listeners=PLAINTEXT://127.0.0.1:" + real.FreePort(t), "--override", "keeper.listen="}
+		if os.Getuid() == 0 { // who may write anywhere, unless that is taken away
+			args = append([]string{"setpriv", "--bounding-set=-dac_override,-dac_read_search"}, args...)
+		}
+		with := func(logs, keeper string) *real.Process {
+			return real.Start(t, "barnabas", exec.Command(args[0], append(args[1:len(args):len(args)], "--override", "log.dirs="+logs, "--override", "keeper.dir="+keeper)...))
+		}
+		logs := with(locked, filepath.Join(dir, "keeper"))
+		endsWith(t, logs, "no log directory is online", locked, "permission denied")
+		if out := logs.Output(); strings.Contains(out, "ZooKeeper session: ") {
+			t.Errorf("it complains of what follows from that too:\n%s", out)
+		}
+		endsWith(t, with(filepath.Join(dir, "data"), locked), "keeper.dir "+locked, "permission denied")
+	})
 	t.Run("wildcard as advertised address", func(t *testing.T) {
 		endsWith(t, start(t, t.TempDir(), "listeners=PLAINTEXT://127.0.0.1:0", "advertised.listeners=PLAINTEXT://0.0.0.0:9092"), "advertised.listeners", "0.0.0.0")
+		endsWith(t, start(t, t.TempDir(), "listeners=PLAINTEXT://0.0.0.0:9092"), "advertised.listeners, which is not set", "0.0.0.0", "advertised.listeners=PLAINTEXT://localhost:9092")
+	})
+	t.Run("no listener for the brokers among themselves", func(t *testing.T) {
+		named := []string{"listeners=IN://127.0.0.1:0,OUT://127.0.0.1:0", "listener.security.protocol.map=IN:PLAINTEXT,OUT:PLAINTEXT"}
+		endsWith(t, start(t, t.TempDir(), named...), "set inter.broker.listener.name=IN")
+		endsWith(t, start(t, t.TempDir(), "listeners=SASL_PLAINTEXT://127.0.0.1:0"), "set inter.broker.listener.name=SASL_PLAINTEXT")
 	})
 	t.Run("SASL without mechanisms and users", func(t *testing.T) {
 		sasl := []string{"listeners=SASL_PLAINTEXT://127.0.0.1:0", "security.inter.broker.protocol=SASL_PLAINTEXT"}

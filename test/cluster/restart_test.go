@@ -43,13 +43,18 @@ func TestOneBrokerThatIsKilledAndStoppedLosesNothing(t *testing.T) {
 			for range rounds {
 				l.More(random.IntN(1500))
 				if random.IntN(3) > 0 {
+					t.Logf("killed after %d acknowledged records", l.Acked())
 					broker.Kill()
-				} else if code := broker.Stop(); code != 0 {
-					t.Errorf("stopped, it ended with status %d", code)
+				} else {
+					t.Logf("stopped after %d acknowledged records", l.Acked())
+					if code := broker.Stop(); code != 0 {
+						t.Errorf("it ended with status %d", code)
+					}
 				}
 				if random.IntN(4) == 0 { // and once more while it starts
 					broker.Launch(t)
 					lines := random.IntN(8)
+					t.Logf("killed while it started, at line %d of its log", lines)
 					broker.UntilRunning(30*time.Second, "has logged some lines", func() bool { return strings.Count(broker.Output(), "\n") >= lines })
 					broker.Kill()
 				}
