@@ -40,9 +40,18 @@ func (b *Broker) controlledShutdown() {
 	}
 }
 
+// lastWords is how long a controller that stops waits until every broker has
+// heard who leads now.
+const lastWords = 500 * time.Millisecond
+
 func (b *Broker) askForShutdown(ctx context.Context, c *config.Broker) (rest int, err error) {
 	if b.link.own() {
 		parts, err := b.controller.ControlledShutdown(ctx, b.info.ID, b.epoch.Load())
+		if err == nil {
+			ctx, cancel := context.WithTimeout(ctx, lastWords)
+			defer cancel()
+			b.controller.Delivered(ctx)
+		}
 		return len(parts), err
 	}
 	request := kmsg.NewPtrControlledShutdownRequest()

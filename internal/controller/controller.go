@@ -45,7 +45,8 @@ type (
 	zkEvent  struct{ event zookeeper.Event }
 	look     struct{} // read /controller, and run for it if it is free
 	expired  struct{ done chan<- struct{} }
-	fromTerm struct { // an event that counts in one term only
+	delivery struct{ all chan<- []<-chan struct{} } // asks for sender.delivered of each
+	fromTerm struct {                               // an event that counts in one term only
 		term *term
 		ev   core.Event
 	}
@@ -115,6 +116,28 @@ func (c *Controller) SessionExpired(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// Delivered returns when every broker has answered what the active controller
+// has told it so far, or ctx ends. A broker that stops while it is the controller
+// waits for that: else its successor would have to say it all again.
+func (c *Controller) Delivered(ctx context.Context) {
+	answer := make(chan []<-chan struct{}, 1)
+	if !c.push(delivery{answer}) {
+		return
+	}
+	select {
+	case all := <-answer:
+		for _, ch := range all {
+			select {
+			case <-ch:
+			case <-ctx.Done():
+				return
+			}
+		}
+	case <-c.ctx.Done():
+	case <-ctx.Done():
 	}
 }
 
@@ -202,6 +225,14 @@ func (c *Controller) handle(ev any) {
 		c.endTerm("the ZooKeeper session expired")
 		c.activeID.Store(-1)
 		close(ev.done)
+	case delivery:
+		var all []<-chan struct{}
+		if c.term != nil {
+			for _, s := range c.term.senders {
+				all = append(all, s.delivered())
+			}
+		}
+		ev.all <- all
 	case fromTerm:
 		if ev.term == c.term {
 			c.step(ev.ev)

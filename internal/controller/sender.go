@@ -27,7 +27,36 @@ type sender struct {
 
 	mu struct {
 		sync.Mutex
-		queue []kmsg.Request
+		queue   []kmsg.Request
+		busy    bool            // requests that left the queue are not all answered
+		waiting []chan struct{} // closed when all is answered, or the sender ends
+	}
+}
+
+// delivered returns a channel that is closed when the broker has answered all
+// that there is for it, or the sender has ended.
+func (s *sender) delivered() <-chan struct{} {
+	ch := make(chan struct{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.mu.queue) == 0 && !s.mu.busy || s.ctx.Err() != nil {
+		close(ch)
+	} else {
+		s.mu.waiting = append(s.mu.waiting, ch)
+	}
+	return ch
+}
+
+// rest notes that what was taken from the queue is answered, or that the sender
+// ends.
+func (s *sender) rest(ends bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.busy = false; len(s.mu.queue) == 0 || ends {
+		for _, ch := range s.mu.waiting {
+			close(ch)
+		}
+		s.mu.waiting = nil
 	}
 }
 
@@ -97,6 +126,7 @@ func (t *term) send(e core.Send) {
 }
 
 func (s *sender) run() {
+	defer s.rest(true)
 	defer s.cancel()
 	for {
 		select {
@@ -106,7 +136,7 @@ func (s *sender) run() {
 		}
 		s.mu.Lock()
 		queue := s.mu.queue
-		s.mu.queue = nil
+		s.mu.queue, s.mu.busy = nil, true
 		s.mu.Unlock()
 		for _, r := range queue {
 			resp := s.deliver(r)
@@ -115,6 +145,7 @@ func (s *sender) run() {
 			}
 			s.t.c.push(fromTerm{s.t, core.Answered{Broker: s.broker, Epoch: s.epoch, Request: r, Response: resp}})
 		}
+		s.rest(false)
 	}
 }
 

@@ -100,3 +100,26 @@ func TestABrokerThatGoesTakesItsRequestsAlong(t *testing.T) {
 
 // wait lets the fake clock go on.
 func wait(d time.Duration) { <-time.After(d) }
+
+func TestWhoWaitsForDeliveryWaitsForTheAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{fails: 2}
+		tm := senderTerm(r)
+		tm.connect(core.Connect{Broker: 2})
+		s := tm.senders[2]
+		<-s.delivered() // there is nothing to deliver
+		began := time.Now()
+		tm.send(core.Send{Broker: 2, Request: &kmsg.LeaderAndISRRequest{}})
+		<-s.delivered()
+		if waited := time.Since(began); waited != 2*retryAfter {
+			t.Errorf("it waited %v", waited)
+		}
+		r.mu.Lock()
+		r.hang = true
+		r.mu.Unlock()
+		tm.send(core.Send{Broker: 2, Request: &kmsg.LeaderAndISRRequest{}})
+		ch := s.delivered()
+		tm.end()
+		<-ch // nobody waits for a sender that has ended
+	})
+}
