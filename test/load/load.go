@@ -58,7 +58,7 @@ func StartSome(t *testing.T, topic string, partitions int, seeds []string, most 
 		kgo.SeedBrokers(seeds...), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.MaxBufferedRecords(500), kgo.ProducerLinger(0), kgo.RecordDeliveryTimeout(3 * time.Minute), kgo.ProduceRequestTimeout(3 * time.Second),
 		kgo.RetryTimeout(3 * time.Minute), kgo.RequestTimeoutOverhead(time.Second), kgo.RecordRetries(1 << 30), kgo.UnknownTopicRetries(-1), kgo.MetadataMinAge(50 * time.Millisecond),
-		kgo.Dialer((&net.Dialer{Timeout: 300 * time.Millisecond}).DialContext),
+		kgo.Dialer((&net.Dialer{Timeout: 300 * time.Millisecond}).DialContext), kgo.AlwaysRetryEOF(), // brokers come and go
 	}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
