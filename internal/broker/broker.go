@@ -143,6 +143,7 @@ func (b *Broker) fail(err error) {
 // Stop stops the broker cleanly: the controller moves leadership away, clients are let go, logs synced, checkpoints
 // and the clean mark written, the session closed.
 func (b *Broker) Stop() error {
+	b.replicas.Leave()
 	b.controlledShutdown()
 	err := b.closeAll(true)
 	b.log.Info("stopped", "uptime", time.Since(b.started).Round(time.Millisecond))

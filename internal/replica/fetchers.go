@@ -2,6 +2,7 @@ package replica
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"barnabas/internal/config"
@@ -39,7 +40,8 @@ func (s *fetchers) update(p *Partition, v *View) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.mu.where[p]
-	if v.Role != Follower || v.LeaderID < 0 {
+	leaves := s.m.leaving.Load() && !slices.Contains(v.ISR, s.m.o.BrokerID)
+	if v.Role != Follower || v.LeaderID < 0 || leaves {
 		if old != nil {
 			delete(s.mu.where, p)
 			old.changeLocked(p, nil)

@@ -43,6 +43,8 @@ type Manager struct {
 	table      *table
 	controller atomic.Int32 // highest controller epoch seen
 
+	leaving atomic.Bool // see Leave
+
 	cluster  *Cluster // nil: alone
 	fetchers *fetchers
 	isr      *isrChanges
@@ -72,6 +74,11 @@ func NewManager(o Options) *Manager {
 	m.startReplication()
 	return m
 }
+
+// Leave tells that the broker is about to stop: what it loses the leadership of,
+// and is out of sync of, it does not copy any more. A leader would take it back
+// into the ISR, and acknowledge nothing until it is out again.
+func (m *Manager) Leave() { m.leaving.Store(true) }
 
 func (m *Manager) roleChanged(p *Partition) {
 	m.copy(p)
