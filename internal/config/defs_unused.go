@@ -35,7 +35,7 @@ var unusedDefinitions = []Definition{
 	def("eligible.leader.replicas.enable", TypeBoolean, "false", anything, High, ReadOnly,
 		"KRaft only: whether replicas that left the ISR late may still be elected.").unused(),
 	def("group.consumer.assignors", TypeList, "org.apache.kafka.coordinator.group.assignor.UniformAssignor,org.apache.kafka.coordinator.group.assignor.RangeAssignor", anything, Medium, ReadOnly,
-		"Assignors of the new group protocol (KIP-848), which ZooKeeper mode does not offer.").unused(),
+		"Assignors of the consumer protocol (KIP-848): uniform and range are built in, and no others can be loaded.").unused(),
 	def("group.coordinator.append.linger.ms", TypeInt, "10", atLeast(0), Medium, ReadOnly,
 		"How long the new group coordinator gathers writes.").unused(),
 	def("group.coordinator.new.enable", TypeBoolean, "false", anything, Medium, ReadOnly,

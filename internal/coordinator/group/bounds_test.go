@@ -92,3 +92,27 @@ func TestMembersWithHugeMetadataAreBounded(t *testing.T) {
 	}
 	t.Errorf("member ids without end: %d bytes", held())
 }
+
+// A consumer of KIP-848 whose subscription no record can hold is refused, and
+// the group goes on.
+func TestConsumersWithHugeSubscriptionsAreRefused(t *testing.T) {
+	w := newWorld()
+	w.c.MaxRecord, w.M.c.MaxRecord = 1000, 1000
+	beat := func(id, topic string) wire.Code {
+		t.Helper()
+		r := kmsg.NewPtrConsumerGroupHeartbeatRequest()
+		r.Group, r.MemberID, r.RebalanceTimeoutMillis, r.SubscribedTopicNames = "g", id, 1000, []string{topic}
+		r.Topics = []kmsg.ConsumerGroupHeartbeatRequestTopic{}
+		w.Step(func() { w.M.ConsumerHeartbeat(r, "c", "/h", client("c"), w.Now, &w.Out) })
+		return wire.Code(w.Out.Replies[0].Response.(*kmsg.ConsumerGroupHeartbeatResponse).ErrorCode)
+	}
+	if code := beat("a", "t"); code != wire.None {
+		t.Fatal(code)
+	}
+	if code := beat("b", strings.Repeat("x", 2000)); code != wire.UnknownServerError {
+		t.Error(code)
+	}
+	if c := w.M.groups["g"].consumer; len(c.members) != 1 || c.epoch != 1 {
+		t.Errorf("%d members, epoch %d", len(c.members), c.epoch)
+	}
+}

@@ -52,6 +52,11 @@ func (m *Machine) joinConsumers(g *group, j *joining) {
 		return
 	}
 	after = m.assignMember(g, c, before, after, h)
+	if m.tooLarge(j.out) {
+		j.out.Reset() // nothing has changed yet
+		j.refuse(wire.UnknownServerError)
+		return
+	}
 	delete(g.rejoining, after.id)
 	j.out.Stop(coordinator.Timer{Kind: consumerJoinTimer, A: g.id, B: after.id})
 	m.heardClassic(g, after, j.now, j.out)

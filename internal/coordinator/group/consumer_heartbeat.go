@@ -58,11 +58,20 @@ func ConsumerHeartbeatError(code wire.Code, text string) *kmsg.ConsumerGroupHear
 // *kmsg.ConsumerGroupHeartbeatResponse.
 func (m *Machine) ConsumerHeartbeat(r *kmsg.ConsumerGroupHeartbeatRequest, clientID, host string, from coordinator.Caller, now time.Time, out *coordinator.Effects) {
 	answer, refused := m.consumerHeartbeat(r, clientID, host, now, out)
+	if refused == nil && m.tooLarge(out) {
+		out.Reset() // nothing has changed yet
+		refused = refuse(wire.UnknownServerError, "The group's records are larger than a record may be.")
+	}
 	if refused != nil {
 		out.ReplyNow(from, ConsumerHeartbeatError(refused.code, refused.text))
 		return
 	}
 	out.Reply(from, answer)
+}
+
+// tooLarge tells whether there is a record that the log would not take.
+func (m *Machine) tooLarge(out *coordinator.Effects) bool {
+	return slices.ContainsFunc(out.Records, func(r coordinator.Record) bool { return len(r.Key)+len(r.Value) > m.c.MaxRecord })
 }
 
 func (m *Machine) consumerHeartbeat(r *kmsg.ConsumerGroupHeartbeatRequest, clientID, host string, now time.Time, out *coordinator.Effects) (*kmsg.ConsumerGroupHeartbeatResponse, *refusal) {
