@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -35,10 +36,32 @@ func root() *cobra.Command {
 		Version:       version + " (answers as Apache Kafka 3.9.1 in ZooKeeper mode)",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() }, // so that Args is checked
+
+		SuggestionsMinimumDistance: 2,
+
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return unknownCommand(cmd, args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }, // so that Args is checked
 	}
+	cmd.SetFlagErrorFunc(func(on *cobra.Command, err error) error {
+		if args := on.Flags().Args(); on == cmd && len(args) > 0 { // the flag is of a command that is misspelt
+			return unknownCommand(cmd, args[0])
+		}
+		return err
+	})
 	cmd.AddCommand(startCommand(), zookeeperCommand())
 	addTools(cmd, os.Args)
 	return cmd
+}
+
+func unknownCommand(cmd *cobra.Command, name string) error {
+	next := "barnabas --help lists the commands"
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		next = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return fmt.Errorf("unknown command %q; %s", name, next)
 }

@@ -17,8 +17,10 @@ func run(args ...string) (string, error) {
 }
 
 func TestAWrongCommandIsAnError(t *testing.T) {
-	if _, err := run("strat"); err == nil || !strings.Contains(err.Error(), `"strat"`) {
-		t.Error(err)
+	for _, line := range [][]string{{"strat"}, {"strat", "--list"}} {
+		if _, err := run(line...); err == nil || err.Error() != `unknown command "strat"; did you mean start?` {
+			t.Error(err)
+		}
 	}
 	if out, err := run(); err != nil || !strings.Contains(out, "start") {
 		t.Error(out, err)

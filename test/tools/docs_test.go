@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -21,7 +23,8 @@ import (
 // a block tells what a reader is told in words:
 //
 //   - "in the repository": that is the current folder,
-//   - "runs on as NAME": in a terminal of its own, until
+//   - "runs on as NAME [in the repository] [once "TEXT" is there]": in a terminal
+//     of its own, until
 //   - "ctrl-c NAME", with or without a block after it,
 //   - "until it shows "EXPRESSION"": again and again.
 //
@@ -53,7 +56,8 @@ func newGuide(t *testing.T, page string) *guide {
 	if err := os.WriteFile(shim, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	g.env = append(os.Environ(), "PATH="+filepath.Dir(shim)+":"+os.Getenv("PATH"), "ARGS="+overrides)
+	dirs := fmt.Sprintf(" --override log.dirs=%s --override keeper.dir=%s", filepath.Join(g.dir, "data"), filepath.Join(g.dir, "keeper"))
+	g.env = append(os.Environ(), "PATH="+filepath.Dir(shim)+":"+os.Getenv("PATH"), "ARGS="+overrides+dirs)
 	return g
 }
 
@@ -82,6 +86,7 @@ func freeBase(t *testing.T) string {
 
 var (
 	directive = regexp.MustCompile(`^<!-- test: (.*) -->$`)
+	runsOn    = regexp.MustCompile(`^runs on as (\S+)( in the repository)?(?: once "(.*)" is there)?$`)
 	shown     = regexp.MustCompile(`^until it shows "(.*)"$`)
 )
 
@@ -124,6 +129,11 @@ func (g *guide) follow() {
 	if blocks == 0 {
 		g.t.Errorf("%s has no commands", g.page)
 	}
+	for name, p := range g.running { // make passes a SIGTERM on
+		if p.Signal(syscall.SIGTERM); p.Wait(time.Minute) < 0 {
+			g.t.Errorf("%s had to be killed", name)
+		}
+	}
 }
 
 func (g *guide) command(dir, text string) *exec.Cmd {
@@ -135,16 +145,17 @@ func (g *guide) command(dir, text string) *exec.Cmd {
 func (g *guide) run(told, text string) string {
 	g.t.Helper()
 	dir := g.dir
-	if told == "in the repository" {
+	on := runsOn.FindStringSubmatch(told)
+	if told == "in the repository" || on != nil && on[2] != "" {
 		dir = g.repo
 	}
-	if name, ok := strings.CutPrefix(told, "runs on as "); ok {
-		g.start(name, dir, text)
+	if on != nil {
+		g.start(on[1], dir, text, on[3])
 		return ""
 	}
 	once := func() (string, error) {
 		cmd := g.command(dir, text)
-		timer := time.AfterFunc(2*time.Minute, func() { _ = cmd.Process.Kill() })
+		timer := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
 		defer timer.Stop()
 		out, err := cmd.CombinedOutput()
 		return g.back.Replace(string(out)), err
@@ -164,31 +175,41 @@ func (g *guide) run(told, text string) string {
 	return out
 }
 
-// speaks gets something when a program writes.
-type speaks chan struct{}
+// speaks closes said when a program has written a text.
+type speaks struct {
+	text string
+	said chan struct{}
 
-func (s speaks) Write(p []byte) (int, error) {
-	select {
-	case s <- struct{}{}:
-	default: // it is known already
+	mu   sync.Mutex
+	seen []byte // guarded by mu; nil once the text was there
+}
+
+func (s *speaks) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.said != nil {
+		if s.seen = append(s.seen, p...); bytes.Contains(s.seen, []byte(s.text)) {
+			close(s.said)
+			s.said, s.seen = nil, nil
+		}
 	}
 	return len(p), nil
 }
 
-// start runs a block in a terminal of its own and waits until it writes
-// something.
-func (g *guide) start(name, dir, text string) {
+// start runs a block in a terminal of its own and waits until it writes a text,
+// or anything.
+func (g *guide) start(name, dir, text, once string) {
 	g.t.Helper()
 	cmd := g.command(dir, "exec "+text)
-	spoke := make(speaks, 1)
-	cmd.Stdout = spoke
+	said := make(chan struct{})
+	cmd.Stdout = &speaks{text: once, said: said}
 	p := real.Start(g.t, name, cmd)
 	g.running[name] = p
 	select {
-	case <-spoke:
+	case <-said:
 	case <-p.Done():
 		g.t.Fatalf("%s ended: %s", text, p.Output())
-	case <-time.After(time.Minute):
+	case <-time.After(5 * time.Minute):
 		g.t.Fatalf("%s writes nothing: %s", text, p.Output())
 	}
 }
@@ -219,6 +240,8 @@ func (g *guide) compare(want, got string) {
 }
 
 func TestTheTutorial(t *testing.T) { newGuide(t, "docs/tutorial.md").follow() }
+
+func TestTheReadme(t *testing.T) { newGuide(t, "README.md").follow() }
 
 func TestThePageForMoving(t *testing.T) {
 	g := newGuide(t, "docs/moving.md")
