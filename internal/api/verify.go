@@ -15,7 +15,10 @@ import (
 // OpenTransactions are the producers that this broker coordinates, by producer
 // id: which partitions the records of their transactions may be written to. The
 // zero value is ready.
-type OpenTransactions struct{ byProducer sync.Map } // int64 to *openTransaction
+type OpenTransactions struct {
+	byProducer sync.Map // int64 to *openTransaction
+	complete   sync.Map // the partitions of __transaction_state, int32, whose transactions are all here
+}
 
 type openTransaction struct {
 	epoch      int16
@@ -32,17 +35,28 @@ func (o *OpenTransactions) Perform(statePartition int32, command any) {
 		o.byProducer.Store(c.ID, &openTransaction{c.Epoch, nil, statePartition})
 	case txn.Forgotten:
 		o.byProducer.Delete(c.Producer)
+	case txn.AllTold:
+		o.complete.Store(statePartition, true)
 	}
 }
 
 // Unloaded forgets the transactions of a partition of __transaction_state.
 func (o *OpenTransactions) Unloaded(statePartition int32) {
+	o.complete.Delete(statePartition)
 	o.byProducer.Range(func(id, t any) bool {
 		if t.(*openTransaction).state == statePartition {
 			o.byProducer.Delete(id)
 		}
 		return true
 	})
+}
+
+// settled tells whether all transactions of a partition of __transaction_state
+// are known here: not while it is loaded, nor while what was loaded waits to be
+// committed.
+func (o *OpenTransactions) settled(statePartition int32) bool {
+	_, ok := o.complete.Load(statePartition)
+	return ok
 }
 
 // verdict judges a record of a transaction: TRANSACTION_ABORTABLE if the
@@ -106,7 +120,9 @@ func (b *Broker) verify(id string, p coordinator.Producer, verdicts []verdict) {
 		}
 		code, known := b.OpenTransactions.verdict(p, v.TopicPartition)
 		if !known {
-			code = b.unknownProducer(id)
+			if code = b.unknownProducer(id); code == wire.TransactionAbortable {
+				code, _ = b.OpenTransactions.verdict(p, v.TopicPartition) // it may have been told of meanwhile
+			}
 		}
 		if v.code = code; code == wire.NotCoordinator {
 			ask = append(ask, v.TopicPartition)
@@ -127,12 +143,13 @@ func (b *Broker) verify(id string, p coordinator.Producer, verdicts []verdict) {
 // NOT_COORDINATOR if another broker has to be asked.
 func (b *Broker) unknownProducer(id string) wire.Code {
 	partition, ok := b.transactionPartition(id)
-	switch leads, serving := b.Transactions.Leads(partition); {
+	leads, _ := b.Transactions.Leads(partition)
+	switch {
 	case !ok:
 		return wire.TransactionAbortable
 	case !leads:
 		return wire.NotCoordinator
-	case !serving:
+	case !b.OpenTransactions.settled(partition):
 		return wire.CoordinatorLoadInProgress
 	}
 	return wire.TransactionAbortable

@@ -41,6 +41,10 @@ type Closed struct{ coordinator.Producer }
 // Forgotten tells that no transactional id has this producer id any more.
 type Forgotten struct{ Producer int64 }
 
+// AllTold follows what was told of the transactions that were loaded: who is not
+// known then is nobody's.
+type AllTold struct{}
+
 // Machine is the transactional ids of one partition of __transaction_state.
 type Machine struct {
 	c     Config
@@ -139,6 +143,7 @@ func (m *Machine) Loaded(now time.Time, out *coordinator.Effects) {
 			m.send(t, out)
 		}
 	}
+	out.Perform(AllTold{})
 	out.Set(coordinator.Timer{Kind: expiryTimer}, now.Add(m.c.IDCheck))
 }
 

@@ -57,6 +57,8 @@ func showReply(r coordinator.Reply) string {
 		return fmt.Sprintf("markers of %s %d:%d commit=%v coordinator=%d to %v", a.TransactionalID, a.Marker.ID, a.Marker.Epoch, a.Marker.Commit, a.Marker.CoordinatorEpoch, a.Partitions)
 	case Opened:
 		return fmt.Sprintf("opened %d:%d %v", a.ID, a.Epoch, a.Partitions)
+	case AllTold:
+		return "all told"
 	case Closed:
 		return fmt.Sprintf("closed %d:%d", a.ID, a.Epoch)
 	default:
