@@ -273,3 +273,59 @@ func TestAFullQueueWaitsWaitsATimeOrDropsAndCounts(t *testing.T) {
 		})
 	}
 }
+
+func TestTransactionsAreSeenWholeOrNotAtAll(t *testing.T) {
+	broker := real.Barnabas(t, 1).Addr
+	createTopic(t, broker, "orders", 2, nil)
+	ctx := within(t, time.Minute)
+	p, err := client.NewProducer(client.ProducerProperties(map[string]string{"bootstrap.servers": broker, "transactional.id": "till"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close(ctx)
+	for _, end := range []func() error{func() error { return p.Commit(ctx) }, func() error { return p.Abort(ctx) }, func() error { return p.Commit(ctx) }} {
+		if err := p.Begin(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 10 {
+			if err := p.SendAsync(ctx, &client.Record{Topic: "orders", Key: fmt.Sprint(i), Value: "v"}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := p.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reader, err := kgo.NewClient(kgo.SeedBrokers(broker), kgo.ConsumeTopics("orders"), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	ends, err := admin(t, broker).ListEndOffsets(ctx, "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, committed := map[int32]int64{}, 0
+	done := func() bool {
+		for p, end := range ends["orders"] {
+			if last[p] < end.Offset {
+				return false
+			}
+		}
+		return true
+	}
+	for !done() && ctx.Err() == nil {
+		reader.PollFetches(ctx).EachRecord(func(r *kgo.Record) {
+			last[r.Partition] = r.Offset + 1
+			if !r.Attrs.IsControl() {
+				committed++
+			}
+		})
+	}
+	if committed != 20 {
+		t.Errorf("%d records of two committed transactions and an aborted one are seen, want 20", committed)
+	}
+}
