@@ -152,7 +152,7 @@ func TestValidateAgainstDecoder(t *testing.T) {
 func TestRandomOffsetOfALargeLog(t *testing.T) {
 	const segments, batches, perBatch, looked = 1024, 1023, 1000, 4000
 	dir := filepath.Join(t.TempDir(), "log")
-	m, l := openLog(t, dir, map[string]string{"log.segment.bytes": "1073741824"})
+	m, _ := openLog(t, dir, nil)
 	m.Close()
 	folder := filepath.Join(dir, "t-0")
 	head := record.NewBuilder(record.BatchOptions{LeaderEpoch: 0})
@@ -211,7 +211,7 @@ func TestRandomOffsetOfALargeLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	m, l = openLog(t, dir, nil)
+	m, l := openLog(t, dir, nil)
 	if l.EndOffset() != end || l.StartOffset() != 0 {
 		t.Fatal(l.StartOffset(), l.EndOffset(), l.Err())
 	}

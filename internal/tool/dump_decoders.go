@@ -34,7 +34,7 @@ const deletedRecord = "<DELETE>"
 // decodeOffsets is for __consumer_offsets (DumpLogSegments.OffsetsMessageParser).
 func decodeOffsets(r *record.Record) (*string, *string, error) {
 	if r.Key == nil {
-		return nil, nil, fmt.Errorf("Failed to decode message at offset %d using offset topic decoder (message had a missing key)", r.Offset) //nolint:staticcheck // Kafka's words
+		return nil, nil, fmt.Errorf("offset %d: a record of __consumer_offsets has no key", r.Offset)
 	}
 	key, value, err := offsetsTexts(r)
 	if err != nil {
