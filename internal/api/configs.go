@@ -166,7 +166,9 @@ func (b *Broker) alterBrokerConfig(ctx context.Context, e znode.ConfigEntity, pr
 	if validateOnly {
 		return nil
 	}
-	if props, err = b.Config.Load().EncodePasswords(props); err != nil {
+	if props, err = b.Config.Load().EncodePasswords(props); errors.Is(err, config.ErrNoSecret) {
+		return refuse(wire.InvalidRequest, "Password encoder secret not configured")
+	} else if err != nil {
 		return refuse(wire.InvalidRequest, err.Error())
 	}
 	return b.writeEntityConfig(ctx, e, props)

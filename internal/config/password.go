@@ -5,7 +5,7 @@ import (
 	"crypto/cipher"
 	"crypto/pbkdf2"
 	"crypto/rand"
-	"crypto/sha1" //nolint:gosec // a choice of the operator
+	"crypto/sha1"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/base64"
@@ -21,7 +21,7 @@ import (
 
 // ErrNoSecret is the error of a dynamic password while password.encoder.secret
 // is not set.
-var ErrNoSecret = errors.New("Password encoder secret not configured") //nolint:staticcheck // Kafka's words
+var ErrNoSecret = errors.New("password.encoder.secret is not set")
 
 // The choices of password.encoder.keyfactory.algorithm.
 var keyFactories = map[string]func() hash.Hash{

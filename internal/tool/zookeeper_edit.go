@@ -61,7 +61,7 @@ func (s *shell) editedLines() lines {
 		if err != nil {
 			return "", err
 		}
-		defer term.Restore(fd, before) //nolint:errcheck // nothing can be done about it
+		defer term.Restore(fd, before) // nothing can be done about an error
 		if width, height, err := term.GetSize(fd); err == nil && width > 0 {
 			_ = t.SetSize(width, height) // fails only as a write does
 		}
