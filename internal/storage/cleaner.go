@@ -110,6 +110,9 @@ func (k *cleaner) choose(now int64) (cleaning, bool) {
 		if skip {
 			continue
 		}
+		if l.state.Load() == unloaded && !l.mayBeCleaned() {
+			continue
+		}
 		job, ok := l.cleanable(now)
 		if ok && (!found || job.ratio > best.ratio) {
 			best, found = job, true
@@ -125,6 +128,27 @@ func (k *cleaner) choose(now int64) (cleaning, bool) {
 	}
 	k.mu.busy[best.log] = true
 	return best, true
+}
+
+// mayBeCleaned tells whether a log that is not loaded has a segment, other than its
+// last, that was not cleaned: one that nobody uses is not loaded to find that out.
+func (l *Log) mayBeCleaned() bool {
+	l.maintenance.Lock()
+	defer l.maintenance.Unlock()
+	if l.state.Load() != unloaded {
+		return true
+	}
+	entries, err := l.dir().fs.ReadDir(l.folder())
+	if err != nil {
+		return true // who loads it says why
+	}
+	var bases []int64
+	for _, e := range entries {
+		if base, ok := parseOffsetName(e.Name(), logSuffix); ok {
+			bases = append(bases, base)
+		}
+	}
+	return len(bases) > 1 && bases[len(bases)-1] > l.cleaned.Load()
 }
 
 // cleaning is a log to clean.

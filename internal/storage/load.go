@@ -509,6 +509,7 @@ func (l *Log) loadProducers(snapshots []int64, segs []*segment, end int64, intac
 			return nil, err
 		}
 	}
+	l.recall(p, segs, from)
 	if intact || from >= end {
 		return p, nil
 	}

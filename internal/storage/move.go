@@ -425,15 +425,15 @@ func (mv *move) agree() error {
 
 // finishMove puts the copy in the log's place if it has caught up.
 func (m *Manager) finishMove(mv *move) (bool, error) {
-	m.changing.Lock()
-	defer m.changing.Unlock()
-	if m.moveOf(mv.log.tp) != mv || m.closed.Load() {
-		return false, errMoved
-	}
 	l, c := mv.log, mv.copy
-	// What the copy lacks on the disk is synced before appends have to wait.
+	// What the copy lacks on the disk is synced before anybody has to wait.
 	if err := errors.Join(c.SetTopicID(l.TopicID()), c.checkpoint()); err != nil {
 		return false, err
+	}
+	m.changing.Lock()
+	defer m.changing.Unlock()
+	if m.moveOf(l.tp) != mv || m.closed.Load() {
+		return false, errMoved
 	}
 	old := l.home.Load()
 	if err := m.takePlace(mv); err != nil {

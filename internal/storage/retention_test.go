@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"barnabas/internal/config"
 	"barnabas/internal/vfs"
 	"barnabas/internal/wire"
 )
@@ -211,6 +212,41 @@ func TestAFollowersGapBeyondTheIndexBeginsASegment(t *testing.T) {
 	copy(far, []byte{0, 0, 0, 2, 0, 0, 0, 0})
 	if _, err := l.AppendFollower(far); !errors.Is(err, ErrInvalidBatch) {
 		t.Fatal("a follower checks checksums:", err)
+	}
+	must(t, m.Close())
+}
+
+// After a clean stop, logs that nobody uses are not loaded for retention or
+// compaction as long as their files show that there is nothing to do.
+func TestIdleLogsAreNotLoadedInTheBackground(t *testing.T) {
+	mem, c := vfs.NewMem(), newClock()
+	o := options(t, mem, c)
+	topic := topicConfig(t, "segment.bytes", "300", "retention.ms", "3600000", "cleanup.policy", "delete,compact", "min.cleanable.dirty.ratio", "0")
+	o.Topic = func(string) *config.Topic { return topic }
+	m := open(t, o)
+	l := create(t, m, topic)
+	for i := range 10 {
+		appendPlain(t, l, 1, c.Now().UnixMilli(), fmt.Sprint("a value that takes some room ", i))
+	}
+	l.SetHighWatermark(l.EndOffset())
+	cleanAll(t, m)
+	must(t, m.Close())
+	touch := func() {
+		for name := range list(t, mem, part) {
+			must(t, mem.SetModTime(part+"/"+name, c.Now()))
+		}
+	}
+	touch()
+	m = open(t, o)
+	l, _ = m.Log(tp0)
+	m.Tick(c.advance(10 * time.Minute))
+	cleanAll(t, m)
+	if l.state.Load() != unloaded {
+		t.Fatal("the log was loaded")
+	}
+	m.Tick(c.advance(time.Hour))
+	if l.state.Load() != loaded || l.StartOffset() != 10 {
+		t.Fatal("old segments were not deleted:", l.StartOffset())
 	}
 	must(t, m.Close())
 }
