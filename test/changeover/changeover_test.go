@@ -168,10 +168,12 @@ func (c *cluster) finish() {
 	committed := c.group.Finish(c.produced)
 	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
 	defer cancel()
-	stored, err := c.admin.FetchOffsets(ctx, "group")
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	var stored kadm.OffsetResponses
+	real.Until(c.t, time.Minute, "the group's offsets", func() bool { // its coordinator has just moved
+		var err error
+		stored, err = c.admin.FetchOffsets(ctx, "group")
+		return err == nil
+	})
 	got := map[int32]int64{}
 	stored.Each(func(o kadm.OffsetResponse) { got[o.Partition] = o.At })
 	if !maps.Equal(got, committed) {

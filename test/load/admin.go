@@ -22,7 +22,7 @@ type Admin struct {
 // NewAdmin returns a client that ends with the test.
 func NewAdmin(t *testing.T, seeds []string) *Admin {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.MetadataMinAge(10*time.Millisecond))
+	client, err := kgo.NewClient(kgo.SeedBrokers(seeds...), kgo.MetadataMinAge(10*time.Millisecond), kgo.AlwaysRetryEOF())
 	if err != nil {
 		t.Fatal(err)
 	}

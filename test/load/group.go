@@ -47,7 +47,7 @@ func StartGroup(t *testing.T, topic string, members int, seeds []string, opts ..
 	for range members {
 		client, err := kgo.NewClient(append([]kgo.Opt{
 			kgo.SeedBrokers(seeds...), kgo.ConsumerGroup("group"), kgo.ConsumeTopics(topic), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
-			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.MetadataMinAge(50 * time.Millisecond), kgo.RequestTimeoutOverhead(2 * time.Second),
+			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.MetadataMinAge(50 * time.Millisecond), kgo.RequestTimeoutOverhead(2 * time.Second), kgo.AlwaysRetryEOF(),
 			kgo.FetchMaxWait(200 * time.Millisecond),
 			kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) {
 				g.mu.Lock()

@@ -67,7 +67,7 @@ func (x *Transactions) run(ctx context.Context, id string) {
 			var err error
 			client, err = kgo.NewClient(kgo.SeedBrokers(x.seeds...), kgo.TransactionalID(id), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 				kgo.TransactionTimeout(time.Minute), kgo.RetryTimeout(2*time.Minute), kgo.RecordDeliveryTimeout(2*time.Minute),
-				kgo.MetadataMinAge(50*time.Millisecond), kgo.ProducerLinger(0), kgo.RequestTimeoutOverhead(2*time.Second))
+				kgo.MetadataMinAge(50*time.Millisecond), kgo.ProducerLinger(0), kgo.RequestTimeoutOverhead(2*time.Second), kgo.AlwaysRetryEOF())
 			if err != nil {
 				x.ended(id, n, unknown, err)
 				return
