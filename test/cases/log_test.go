@@ -57,6 +57,36 @@ func TestIdempotentRetries(t *testing.T) {
 	})
 }
 
+// A producer that got no answers when the broker ended repeats its last five
+// batches. Apache Kafka knows the last of them only, after a stop or a roll.
+func TestIdempotentRetriesAfterARestart(t *testing.T) {
+	broker := real.Barnabas(t, 1)
+	topic, _ := newTopic(t, target{addr: broker.Addr, zk: broker.Keeper}, "segment.bytes=200") // some two batches
+	c := raw.Dial(t, broker.Addr)
+	send := func(sequence int32, code int16, offset int64) {
+		t.Helper()
+		got := produce(t, c, 9, topic, stamped(t, longAgo, 1, record.BatchOptions{Producer: &record.Producer{ID: 4000, Sequence: sequence}}))
+		if got.ErrorCode != code || got.BaseOffset != offset {
+			t.Errorf("sequence %d: error %d, offset %d, expected %d and %d", sequence, got.ErrorCode, got.BaseOffset, code, offset)
+		}
+	}
+	next := int32(0)
+	for _, end := range []func(){broker.Kill, func() { broker.Stop() }, broker.Kill} {
+		for range 7 {
+			send(next, 0, int64(next))
+			next++
+		}
+		end()
+		broker.Restart(t)
+		c = raw.Dial(t, broker.Addr)
+		for back := int32(5); back >= 1; back-- {
+			send(next-back, 0, int64(next-back))
+		}
+		send(next-6, 45, -1)
+		send(next+1, 45, -1)
+	}
+}
+
 // TestDeleteRecords is case 11.
 func TestDeleteRecords(t *testing.T) {
 	ask := func(c *raw.Conn, version int16, topic string, partition int32, offset int64) (low int64, code int16) {

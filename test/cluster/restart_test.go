@@ -38,7 +38,6 @@ func TestOneBrokerThatIsKilledAndStoppedLosesNothing(t *testing.T) {
 			load.CreateTopic(t, a, "t", partitions, []int32{1}, nil)
 			load.UntilInSync(t, a, "t", partitions, 1)
 			l := load.Start(t, "t", partitions, seeds)
-			l.Doubles = true
 			f := load.Follow(t, "t", partitions, seeds)
 			for range rounds {
 				l.More(random.IntN(1500))
