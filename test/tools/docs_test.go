@@ -129,11 +129,6 @@ func (g *guide) follow() {
 	if blocks == 0 {
 		g.t.Errorf("%s has no commands", g.page)
 	}
-	for name, p := range g.running { // make passes a SIGTERM on
-		if p.Signal(syscall.SIGTERM); p.Wait(time.Minute) < 0 {
-			g.t.Errorf("%s had to be killed", name)
-		}
-	}
 }
 
 func (g *guide) command(dir, text string) *exec.Cmd {
@@ -153,6 +148,10 @@ func (g *guide) run(told, text string) string {
 		g.start(on[1], dir, text, on[3])
 		return ""
 	}
+	until := shown.FindStringSubmatch(told)
+	if told != "" && told != "in the repository" && until == nil {
+		g.t.Fatalf("what does %q mean?", told)
+	}
 	once := func() (string, error) {
 		cmd := g.command(dir, text)
 		timer := time.AfterFunc(5*time.Minute, func() { _ = cmd.Process.Kill() })
@@ -160,9 +159,9 @@ func (g *guide) run(told, text string) string {
 		out, err := cmd.CombinedOutput()
 		return g.back.Replace(string(out)), err
 	}
-	if m := shown.FindStringSubmatch(told); m != nil {
-		want, last := regexp.MustCompile(m[1]), ""
-		real.Until(g.t, time.Minute, text+" to show "+m[1], func() bool {
+	if until != nil {
+		want, last := regexp.MustCompile(until[1]), ""
+		real.Until(g.t, time.Minute, text+" to show "+until[1], func() bool {
 			last, _ = once() // it may fail until then
 			return want.MatchString(last)
 		})
@@ -205,6 +204,12 @@ func (g *guide) start(name, dir, text, once string) {
 	cmd.Stdout = &speaks{text: once, said: said}
 	p := real.Start(g.t, name, cmd)
 	g.running[name] = p
+	if strings.HasPrefix(text, "make ") { // to be killed would leave its child
+		g.t.Cleanup(func() {
+			p.Signal(syscall.SIGTERM)
+			p.Wait(time.Minute)
+		})
+	}
 	select {
 	case <-said:
 	case <-p.Done():
