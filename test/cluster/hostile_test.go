@@ -125,10 +125,16 @@ func TestHostileSizes(t *testing.T) {
 		"JoinGroup v0, 2^30 entries": unhex(t, "00000019 000b 0000 00000001 0000 0001 67 00001770 0000 0000 40000000"),
 		"Metadata v9, compact 2^32":  unhex(t, "00000010 0003 0009 00000001 0000 00 ffffffff0f"),
 		"string beyond the frame":    unhex(t, "0000000e 0003 0001 00000001 7fff 00000000"),
+		"Produce v3, 2^31-1 bytes":   unhex(t, "0000002b 0000 0003 00000001 0000 ffff 0001 00001770 00000001 0001 74 00000001 00000000 7fffffff 0000000000000000"),
 	}
 	for name, raw := range attacks {
 		if answer, closed := send(t, broker.Addr, raw, 15*time.Second); !closed || len(answer) > 0 {
 			t.Errorf("%s: closed %v, %d bytes came back", name, closed, len(answer))
+		}
+	}
+	for _, name := range []string{"size -1", "size 0", "size 2^31-1", "size above the limit", "3-byte frame", "HTTP", "TLS hello"} {
+		if answer, closed := send(t, broker.Keeper, attacks[name], 15*time.Second); !closed || len(answer) > 0 {
+			t.Errorf("ZooKeeper's port, %s: closed %v, %d bytes came back", name, closed, len(answer))
 		}
 	}
 	// Bytes after a body are ignored.

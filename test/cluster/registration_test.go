@@ -341,8 +341,12 @@ func TestZooKeeperAbsentAtStartAndGoneLater(t *testing.T) {
 	})
 	produceOne(t, addr, "t", "first")
 
+	before := len(broker.Output())
 	zk.Kill()
 	produceOne(t, addr, "t", "while ZooKeeper is away")
+	broker.UntilRunning(30*time.Second, "says that ZooKeeper is gone", func() bool {
+		return strings.Contains(broker.Output()[before:], "ZooKeeper") && strings.Contains(broker.Output()[before:], zk.Addr)
+	})
 	zk.Restart(t)
 	real.Until(t, time.Minute, "registered after ZooKeeper came back", func() bool {
 		_, ok, err := client.Exists(t.Context(), znode.BrokerPath(1))
@@ -364,6 +368,26 @@ func TestStoppedWhileStarting(t *testing.T) {
 	}
 	if out := broker.Output(); !strings.Contains(out, "stopped while starting") || strings.Contains(out, "context canceled") {
 		t.Errorf("it says:\n%s", out)
+	}
+}
+
+// A misspelt property must not be overlooked, and must not stop a broker whose
+// file has what other programs read.
+func TestUnknownPropertiesAreWarnedOf(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "server.properties")
+	if err := os.WriteFile(file, []byte("broker.id=1\nnum.partition=3\nconfluent.support.customer.id=anonymous\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	addr := "127.0.0.1:" + real.FreePort(t)
+	broker := real.Start(t, "barnabas", exec.Command(real.Binary(t), "start", file, "--override", "listeners=PLAINTEXT://"+addr,
+		"--override", "log.dirs="+filepath.Join(dir, "data"), "--override", "keeper.dir="+filepath.Join(dir, "keeper"), "--override", "keeper.listen="))
+	broker.UntilRunning(30*time.Second, "answers", func() bool { return real.Ready(addr) })
+	for _, want := range []string{file + ":2: num.partition is not known, and has no effect; is num.partitions meant?",
+		file + ":3: confluent.support.customer.id is not known"} {
+		if !strings.Contains(broker.Output(), want) {
+			t.Errorf("it does not say %q:\n%s", want, broker.Output())
+		}
 	}
 }
 
