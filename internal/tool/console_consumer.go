@@ -260,11 +260,18 @@ func (c *Call) consume(k *kgo.Client, o *consoleConsumer) error {
 			}
 			var code *kerr.Error
 			if errors.As(err, &code) && code.Retriable {
+				if errors.Is(err, kerr.CoordinatorNotAvailable) || errors.Is(err, kerr.CoordinatorLoadInProgress) {
+					return // the first group of a cluster waits for the topic of offsets
+				}
 				name := topic
 				if partition >= 0 { // else it is about all
 					name = fmt.Sprintf("%s-%d", topic, partition)
 				}
-				if why := name + ": " + text(err); !warned[why] {
+				why := text(err)
+				if topic != "" { // else it is about the group
+					why = name + ": " + why
+				}
+				if !warned[why] {
 					warned[why] = true
 					fmt.Fprintln(c.Err, why)
 				}
