@@ -44,7 +44,7 @@ type Info struct {
 	Listeners  []config.Listener // where it is bound
 	Advertised []config.Listener // what clients are told
 	Keeper     string            // host:port of the embedded ZooKeeper; "" if it serves nobody else or there is none
-	LogDirs    []string
+	LogDirs    []string          // those that are online
 }
 
 // Broker is a running broker. Stop must be called.
@@ -85,6 +85,7 @@ type Broker struct {
 	// epoch is the broker epoch: the czxid of the registration in force.
 	epoch atomic.Int64
 
+	built   chan struct{}   // closed when the parts are there, see build
 	ctx     context.Context // ends when the broker stops
 	cancel  context.CancelFunc
 	running sync.WaitGroup // the goroutines of this package
@@ -108,7 +109,8 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	b := &Broker{log: o.Logger, level: o.Level, config: config.NewDynamic(o.Config), started: time.Now(), failed: make(chan error, 1)}
+	b := &Broker{log: o.Logger, level: o.Level, config: config.NewDynamic(o.Config), started: time.Now(),
+		built: make(chan struct{}), failed: make(chan error, 1)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	steps := []func(context.Context) error{
 		b.bind, b.openKeeper, b.connect, b.identify, b.readDynamicConfig, b.openStorage, b.build, b.register, b.startController, b.serve,

@@ -47,16 +47,27 @@ func (b *Broker) openStorage(context.Context) error {
 		return err
 	}
 	b.storage = manager
+	b.info.LogDirs = nil
+	for _, d := range manager.Dirs() {
+		if d.Err == nil {
+			b.info.LogDirs = append(b.info.LogDirs, d.Path)
+		}
+	}
 	manager.SetMoveRate(b.config.Load().Int64("replica.alter.log.dirs.io.max.bytes.per.second"))
 	b.onClose("logs", manager.Close)
 	return nil
 }
 
+// dirFailed is called by the goroutine of a log dir, which may have failed when
+// it was opened.
 func (b *Broker) dirFailed(dir string, cause error) {
-	b.log.Error("a log dir failed; its partitions are offline", "dir", dir, "err", cause)
-	if b.replicas != nil {
-		b.replicas.DirFailed(dir)
+	select {
+	case <-b.built:
+	case <-b.ctx.Done():
+		return
 	}
+	b.log.Error("a log dir failed; its partitions are offline", "dir", dir, "err", cause)
+	b.replicas.DirFailed(dir)
 	for _, d := range b.storage.Dirs() {
 		if d.Err == nil {
 			b.tellOfDirFailure()
@@ -114,6 +125,7 @@ func (b *Broker) build(context.Context) error {
 		}
 	})
 	b.onClose("subscription", func() error { cancel(); return nil })
+	close(b.built)
 	return nil
 }
 

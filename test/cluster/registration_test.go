@@ -279,6 +279,16 @@ func TestStartRefusesWithAClearError(t *testing.T) {
 			t.Errorf("it complains of what follows from that too:\n%s", out)
 		}
 		endsWith(t, with(filepath.Join(dir, "data"), locked), "keeper.dir "+locked, "permission denied")
+		one := with(filepath.Join(dir, "data")+","+locked, filepath.Join(dir, "keeper")) // Kafka too goes on with the others
+		one.UntilRunning(30*time.Second, "is ready and says what failed", func() bool {
+			return strings.Contains(one.Output(), "try:") && strings.Contains(one.Output(), "a log dir failed")
+		})
+		if strings.Contains(one.Output(), "keeps its data in "+locked) {
+			t.Errorf("it says:\n%s", one.Output())
+		}
+		if code := one.Stop(); code != 0 {
+			t.Errorf("status %d", code)
+		}
 	})
 	t.Run("wildcard as advertised address", func(t *testing.T) {
 		endsWith(t, start(t, t.TempDir(), "listeners=PLAINTEXT://127.0.0.1:0", "advertised.listeners=PLAINTEXT://0.0.0.0:9092"), "advertised.listeners", "0.0.0.0")
@@ -466,6 +476,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	if _, err := c.Read(make([]byte, 4)); err != nil {
 		t.Fatal(err)
 	}
+	broker.Signal(syscall.SIGINT) // two that come together are one
 	broker.Signal(syscall.SIGTERM)
 	broker.UntilRunning(10*time.Second, "waits for the client", func() bool { return strings.Contains(broker.Output(), "still stopping") })
 	broker.Signal(syscall.SIGTERM)
