@@ -14,23 +14,24 @@ import (
 const together = 500 * time.Millisecond
 
 // untilSignal returns a context that ends with the first SIGTERM or SIGINT. A
-// second one ends the process at once: whoever sends it has waited enough. One
-// that came together with the first gives the clean stop that long.
+// second one ends the process at once, unless it came together with the first:
+// whoever sends it has waited enough.
 func untilSignal() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2)
+	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	go func() {
 		<-signals
 		cancel()
-		window := time.NewTimer(together)
-		select {
-		case <-signals:
-			<-window.C
-		case <-window.C:
-			fmt.Fprintln(os.Stderr, "barnabas: still stopping; a second signal ends it at once")
-			<-signals
+		for window := time.NewTimer(together).C; window != nil; {
+			select {
+			case <-signals:
+			case <-window:
+				window = nil
+			}
 		}
+		fmt.Fprintln(os.Stderr, "barnabas: still stopping; a second signal ends it at once")
+		<-signals
 		fmt.Fprintln(os.Stderr, "barnabas: second signal, stopping at once")
 		os.Exit(1)
 	}()
