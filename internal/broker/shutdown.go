@@ -14,7 +14,9 @@ import (
 // controlledShutdown asks the active controller to move leadership away from
 // this broker before it stops, as often as controlled.shutdown.max.retries
 // says, until it leads nothing (KafkaServer.controlledShutdown). It is only
-// politeness: the stop goes on whatever comes of it.
+// politeness: the stop goes on whatever comes of it. Without ZooKeeper nobody
+// can move a leadership, so one short try is enough: that of a broker that
+// alone has lost it.
 func (b *Broker) controlledShutdown() {
 	c := b.config.Load()
 	if b.server == nil || !c.Bool("controlled.shutdown.enable") || len(b.metadata.Cluster().Brokers) < 2 {
@@ -22,7 +24,11 @@ func (b *Broker) controlledShutdown() {
 	}
 	began := time.Now()
 	for tries := c.Int("controlled.shutdown.max.retries"); tries > 0; tries-- {
-		ctx, cancel := context.WithTimeout(context.Background(), c.Duration("controller.socket.timeout.ms"))
+		limit := c.Duration("controller.socket.timeout.ms")
+		if !b.zk.Connected() {
+			tries, limit = 1, min(limit, withoutZooKeeper)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
 		rest, err := b.askForShutdown(ctx, c)
 		cancel()
 		switch {
@@ -39,6 +45,10 @@ func (b *Broker) controlledShutdown() {
 		}
 	}
 }
+
+// withoutZooKeeper is how long a stop waits for the controller while this
+// broker has no connection to ZooKeeper.
+const withoutZooKeeper = 2 * time.Second
 
 // lastWords is how long a controller that stops waits until every broker has
 // heard who leads now.

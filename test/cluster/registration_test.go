@@ -13,6 +13,7 @@ import (
 
 	"barnabas/internal/znode"
 	"barnabas/internal/zookeeper"
+	"barnabas/test/load"
 	"barnabas/test/raw"
 	"barnabas/test/real"
 
@@ -365,6 +366,31 @@ func TestZooKeeperAbsentAtStartAndGoneLater(t *testing.T) {
 	produceOne(t, addr, "made-after", "new topics work again")
 	if end := endOffset(t, addr, "t"); end != 2 {
 		t.Errorf("log ends at %d, want 2", end)
+	}
+}
+
+// TestBrokersStopWithoutZooKeeper: nobody can take their leaderships over, and
+// they do not wait for it as long as controlled.shutdown.max.retries would.
+func TestBrokersStopWithoutZooKeeper(t *testing.T) {
+	zk := real.StartZooKeeper(t)
+	brokers := []*real.BarnabasBroker{real.Barnabas(t, 1, "zookeeper.connect="+zk.Addr), real.Barnabas(t, 2, "zookeeper.connect="+zk.Addr)}
+	a := load.NewAdmin(t, []string{brokers[0].Addr})
+	load.CreateTopic(t, a, "t", 6, []int32{1, 2}, nil)
+	load.UntilInSync(t, a, "t", 6, 2)
+	zk.Kill()
+	for _, b := range brokers {
+		b.UntilRunning(time.Minute, "says that ZooKeeper is gone", func() bool { return strings.Contains(b.Output(), "connection to ZooKeeper lost") })
+	}
+	for _, b := range brokers {
+		b.Signal(syscall.SIGTERM)
+	}
+	for _, b := range brokers {
+		if code := b.Wait(time.Minute); code != 0 {
+			t.Errorf("broker at %s: status %d", b.Addr, code)
+		}
+		if n := strings.Count(b.Output(), "did not take this broker's leaderships away"); n > 1 {
+			t.Errorf("broker at %s asked %d times", b.Addr, n)
+		}
 	}
 }
 
