@@ -20,9 +20,9 @@ import (
 )
 
 // changing are the times in a table of kafka-transactions: stamps, and how long
-// a transaction has been open.
+// a transaction has been open, with the blanks that fill its column.
 var (
-	stampAndAge = regexp.MustCompile(`\t1\d{12}( *\t)\d+( *\t.)`)
+	stampAndAge = regexp.MustCompile(`\t1\d{12}( *\t)\d+ *(\t.)`)
 	stamp       = regexp.MustCompile(`\t1\d{12}\b`)
 )
 
