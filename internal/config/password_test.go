@@ -82,7 +82,7 @@ func FuzzStoredPasswords(f *testing.F) {
 	f.Add("salt:,iterations:1")
 	f.Fuzz(func(t *testing.T, stored string) {
 		if strings.Contains(stored, "iterations:") && !strings.Contains(stored, "iterations:1,") {
-			t.Skip("only slower")
+			return // only slower
 		}
 		if password, err := e.decode(stored); err == nil && stored == good && password != "password" {
 			t.Error(password)
