@@ -48,6 +48,7 @@ func TestProduceAndConsume(t *testing.T) {
 		for _, s := range []side{ours, kafka} {
 			topic := fmt.Sprintf("bench-%d", round)
 			createTopic(t, s.addr, topic, 1)
+			touchMemory(t, 4*records*size)
 			p := measure(s.pid, records, func() { produce(t, s.addr, topic, records, size) })
 			c := measure(s.pid, passes*records, func() {
 				for range passes {
