@@ -280,35 +280,18 @@ func (m *Machine) giveIDs(topics []*topic, round int, then func()) {
 				m.warnf("could not give topic %s an id: %v", t.name, results[i].Err)
 			}
 		}
-		m.rereadTopics(again, func() {
+		takeID := func(t *topic, n znode.Topic) {
+			if t.id.IsZero() && !n.ID.IsZero() {
+				t.id = n.ID
+				m.byID[t.id] = t
+			}
+		}
+		m.rereadTopics(again, takeID, func() {
 			if len(again) > 0 {
 				m.giveIDs(again, round+1, then)
 				return
 			}
 			then()
 		})
-	})
-}
-
-// rereadTopics takes the data version and the id of topic nodes that somebody
-// else wrote; their watches tell of the rest.
-func (m *Machine) rereadTopics(topics []*topic, then func()) {
-	reads := make([]Read, len(topics))
-	for i, t := range topics {
-		reads[i] = Read{Kind: ReadData, Path: znode.TopicPath(t.name)}
-	}
-	m.read(reads, func(results []ReadResult) {
-		for i, r := range results {
-			t := topics[i]
-			if r.Err != jute.OK || !t.is(r.Stat) {
-				continue
-			}
-			t.version = r.Stat.Version
-			if n, err := znode.DecodeTopic(r.Data); err == nil && t.id.IsZero() && !n.ID.IsZero() {
-				t.id = n.ID
-				m.byID[t.id] = t
-			}
-		}
-		then()
 	})
 }

@@ -232,13 +232,21 @@ func (m *Machine) writeTopicsRound(topics []*topic, round int, ok map[*topic]boo
 			then(ok)
 			return
 		}
-		m.takeVersions(stale, func() { m.writeTopicsRound(stale, round+1, ok, then) })
+		// Partitions that they add are kept in the node for their watch event.
+		keep := func(t *topic, n znode.Topic) {
+			for id := range n.Partitions {
+				if !t.deletion && t.partitions[id] == nil {
+					t.pending[id] = n.Partitions[id]
+				}
+			}
+		}
+		m.rereadTopics(stale, keep, func() { m.writeTopicsRound(stale, round+1, ok, then) })
 	})
 }
 
-// takeVersions reads topic nodes that somebody wrote between our read and our
-// write. Partitions that they add are kept in the node for their watch event.
-func (m *Machine) takeVersions(topics []*topic, then func()) {
+// rereadTopics takes the data versions of topic nodes that somebody wrote
+// between our read and our write, and hands over what they hold.
+func (m *Machine) rereadTopics(topics []*topic, each func(*topic, znode.Topic), then func()) {
 	reads := make([]Read, len(topics))
 	for i, t := range topics {
 		reads[i] = Read{Kind: ReadData, Path: znode.TopicPath(t.name)}
@@ -250,14 +258,8 @@ func (m *Machine) takeVersions(topics []*topic, then func()) {
 				continue
 			}
 			t.version = r.Stat.Version
-			n, err := znode.DecodeTopic(r.Data)
-			if err != nil || t.deletion {
-				continue
-			}
-			for id := range n.Partitions {
-				if t.partitions[id] == nil {
-					t.pending[id] = n.Partitions[id]
-				}
+			if n, err := znode.DecodeTopic(r.Data); err == nil {
+				each(t, n)
 			}
 		}
 		then()
