@@ -85,6 +85,15 @@ func TestCutsBetweenBrokersLoseNothing(t *testing.T) {
 	c.end()
 }
 
+// controllerInTurn is the controller, in every other round another broker.
+func controllerInTurn(t *testing.T, c *scattered, round int) int {
+	id := untilController(t, c.admin)
+	if round%2 == 1 {
+		id = others(id)[round/2%2]
+	}
+	return id
+}
+
 // TestCutsFromZooKeeperLoseNothing takes ZooKeeper away from one broker, the
 // controller in every other round: its session ends, the others go on without
 // it, and what it says as controller or leader counts no more.
@@ -92,10 +101,7 @@ func TestCutsFromZooKeeperLoseNothing(t *testing.T) {
 	c := scatter(t)
 	for round := range rounds() {
 		how := mannerOf(round)
-		id := untilController(t, c.admin)
-		if round%2 == 1 {
-			id = others(id)[round/2%2]
-		}
+		id := controllerInTurn(t, c, round)
 		c.around(round, "a broker cut from ZooKeeper "+how.String(), func() func() {
 			heal := c.cut(id, keeper, how)
 			c.untilLeftBy(id)
@@ -113,10 +119,7 @@ func TestLonelyLeadersLoseNothing(t *testing.T) {
 	c := scatter(t)
 	for round := range rounds() {
 		how := mannerOf(round)
-		id := untilController(t, c.admin)
-		if round%2 == 1 {
-			id = others(id)[round/2%2]
-		}
+		id := controllerInTurn(t, c, round)
 		c.around(round, "a broker cut from all but clients "+how.String(), func() func() {
 			var undo []func()
 			for _, other := range append(others(id), keeper) {
