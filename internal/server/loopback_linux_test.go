@@ -46,7 +46,7 @@ func accepted(t *testing.T, address string) string {
 func TestOnlyLoopbackListenersChooseTheirCongestionControl(t *testing.T) {
 	b, err := os.ReadFile("/proc/sys/net/ipv4/tcp_congestion_control")
 	if err != nil {
-		t.Skip(err)
+		t.Skip("this kernel does not tell its congestion control: ", err)
 	}
 	if got := accepted(t, "127.0.0.1:0"); got != "reno" {
 		t.Errorf("on loopback: %s", got)

@@ -34,7 +34,7 @@ func newDisk(t *testing.T, megabytes int) *disk {
 	}
 	for _, tool := range []string{"mkfs.ext4", "mount", "umount"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(tool, "is not installed")
+			t.Skip(tool, " is not installed, and makes the file system that loses power")
 		}
 	}
 	d := &disk{t: t, image: filepath.Join(t.TempDir(), "image"), mount: t.TempDir()}
