@@ -40,6 +40,9 @@ func junk() map[string][]string {
 	configs := append(noJSON(),
 		`{"version":1,"config":{"retention.ms":"`+strings.Repeat("1", large)+`","log.retention.ms":"x","nobody.knows":"x"}}`,
 		`{"version":1,"config":{"retention.ms":12345,"cleanup.policy":null}}`, `{"version":1,"config":[]}`)
+	acls := append(noJSON(),
+		manyTimes(`{"version":1,"acls":[`, `{"principal":"User:x","permissionType":"Nonsense","operation":"x","host":""}`, `]}`),
+		`{"version":1,"acls":{}}`, `{"version":1,"acls":[{"principal":5},{}]}`)
 	return map[string][]string{
 		"/brokers/topics/junk-N":                           topics,
 		"/config/topics/junk-N":                            configs,
@@ -62,6 +65,17 @@ func junk() map[string][]string {
 		"/brokers/ids/77":                                  append(noJSON(), manyTimes(`{"version":5,"host":"h","port":1,"jmx_port":-1,"timestamp":"0","listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},"features":{},"endpoints":[`, `"PLAINTEXT://h:1"`, `]}`)),
 		"/brokers/ids/not a number":                        {"x"},
 		"/brokers/topics/good/partitions/nonsense":         {"x"},
+		// Nobody reads these before there is an authorizer.
+		"/kafka-acl":                                broken,
+		"/kafka-acl/Topic/junk-N":                   acls,
+		"/kafka-acl/Topic/good":                     acls,
+		"/kafka-acl/Cluster/kafka-cluster":          acls,
+		"/kafka-acl/Nonsense/junk-N":                acls,
+		"/kafka-acl-extended/prefixed/Group/junk-N": acls,
+		"/kafka-acl-extended/nonsense/Topic/x":      acls,
+		"/kafka-acl-changes/acl_changes_":           append(noJSON(), "Topic", ":", "Nonsense:x", "Topic:"+strings.Repeat("x", large)),
+		"/kafka-acl-changes/not_a_change":           {"x"},
+		"/kafka-acl-extended-changes/acl_changes_":  append(noJSON(), `{"version":1,"resourceType":"NONSENSE","name":"x","patternType":"PREFIXED"}`, `{"version":1,"resourceType":"TOPIC","name":"x","patternType":"NONSENSE"}`),
 		"/feature":                       broken,
 		"/consumers/junk/offsets/good/0": append(noJSON(), "-5"),
 	}
