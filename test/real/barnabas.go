@@ -105,5 +105,5 @@ func (b *BarnabasBroker) Launch(t testing.TB) {
 func (b *BarnabasBroker) Restart(t testing.TB) {
 	t.Helper()
 	b.Launch(t)
-	b.UntilRunning(30*time.Second, "answers", func() bool { return b.ready(b.Addr) })
+	b.UntilRunning(2*time.Minute, "answers", func() bool { return b.ready(b.Addr) })
 }

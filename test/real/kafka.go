@@ -2,8 +2,6 @@ package real
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -52,72 +50,6 @@ func Log4j(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return "-Dlog4j.configuration=file:" + file
-}
-
-// ZooKeeperServer is a running Apache ZooKeeper 3.8.
-type ZooKeeperServer struct {
-	*Process
-	Addr  string // host:port
-	conf  string
-	flags []string // of the JVM
-}
-
-// ZooKeeper starts an Apache ZooKeeper 3.8 server with an empty tree and
-// returns its host:port.
-func ZooKeeper(t testing.TB) string {
-	t.Helper()
-	return StartZooKeeper(t).Addr
-}
-
-// StartZooKeeper is ZooKeeper for a test that stops and restarts it. tickTime
-// is 2 s, so sessions may be 4 to 40 s long; further lines of zoo.cfg replace
-// the defaults. A line that begins with -D is a flag for the JVM.
-func StartZooKeeper(t testing.TB, lines ...string) *ZooKeeperServer {
-	t.Helper()
-	Jars(t, "3.9.1")
-	dir := t.TempDir()
-	port := FreePort(t)
-	z := &ZooKeeperServer{Addr: "127.0.0.1:" + port, conf: filepath.Join(dir, "zoo.cfg")}
-	conf := []string{"dataDir=" + dir, "clientPort=" + port, "clientPortAddress=127.0.0.1", "maxClientCnxns=0",
-		"admin.enableServer=false", "4lw.commands.whitelist=*", "tickTime=2000"}
-	for _, line := range lines {
-		if strings.HasPrefix(line, "-D") {
-			z.flags = append(z.flags, line)
-		} else {
-			conf = append(conf, line)
-		}
-	}
-	if err := os.WriteFile(z.conf, []byte(strings.Join(conf, "\n")+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	z.Restart(t)
-	return z
-}
-
-// Config returns its zoo.cfg.
-func (z *ZooKeeperServer) Config() string { return z.conf }
-
-// Restart starts the server again on its folder and port.
-func (z *ZooKeeperServer) Restart(t testing.TB) {
-	t.Helper()
-	z.Process = Start(t, "zookeeper", Java(t, "3.9.1", "org.apache.zookeeper.server.quorum.QuorumPeerMain", append(append(z.flags[:len(z.flags):len(z.flags)], "--"), z.conf)...))
-	z.UntilRunning(time.Minute, "ruok", func() bool { return FourLetterWord(z.Addr, "ruok") == "imok" })
-}
-
-// FourLetterWord sends one of ZooKeeper's four-letter words and returns the
-// answer, or "" if there is none.
-func FourLetterWord(addr, word string) string {
-	c, err := net.DialTimeout("tcp", addr, time.Second)
-	if err != nil {
-		return ""
-	}
-	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
-	if _, err := io.WriteString(c, word); err != nil {
-		return ""
-	}
-	b, _ := io.ReadAll(c) // what came before an error is the answer
-	return string(b)
 }
 
 // KafkaBroker is a running Apache Kafka broker.

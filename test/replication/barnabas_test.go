@@ -2,6 +2,7 @@ package replication
 
 import (
 	"context"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -13,15 +14,57 @@ import (
 
 func TestMain(m *testing.M) { real.Main(m) }
 
+// kind is a kind of ZooKeeper.
+type kind struct {
+	name    string
+	startAt func(t testing.TB, host, port string, in func(*exec.Cmd) *exec.Cmd) *real.ZooKeeperServer
+}
+
+var (
+	apaches = kind{"zookeeper-3.8", func(t testing.TB, host, port string, in func(*exec.Cmd) *exec.Cmd) *real.ZooKeeperServer {
+		return real.StartZooKeeperAt(t, host, port, in)
+	}}
+	embedded = kind{"embedded", real.StartKeeperAt}
+)
+
+func (k kind) start(t testing.TB) *real.ZooKeeperServer {
+	return k.startAt(t, "127.0.0.1", real.FreePort(t), func(cmd *exec.Cmd) *exec.Cmd { return cmd })
+}
+
+// onBoth runs a test on either kind of ZooKeeper, at the same time: most of it
+// is waiting.
+func onBoth(t *testing.T, f func(t *testing.T, zk kind)) {
+	for _, zk := range []kind{apaches, embedded} {
+		t.Run(zk.name, func(t *testing.T) {
+			t.Parallel()
+			f(t, zk)
+		})
+	}
+}
+
+// onBothAs is onBoth for versions of the brokers' protocol; in a short run the
+// embedded ZooKeeper sees the newest, which stands first.
+func onBothAs(t *testing.T, ibps []string, f func(t *testing.T, zk kind, ibp string)) {
+	onBoth(t, func(t *testing.T, zk kind) {
+		ibps := ibps
+		if zk.name == embedded.name && !load.Soak() {
+			ibps = ibps[:1]
+		}
+		for _, ibp := range ibps {
+			t.Run("ibp-"+ibp, func(t *testing.T) { f(t, zk, ibp) })
+		}
+	})
+}
+
 // three starts a ZooKeeper and three Barnabas brokers on it.
-func three(t *testing.T, properties ...string) (brokers []*real.BarnabasBroker, seeds []string, zk string) {
+func three(t *testing.T, zk kind, properties ...string) (brokers []*real.BarnabasBroker, seeds []string, server *real.ZooKeeperServer) {
 	t.Helper()
-	zk = real.ZooKeeper(t)
+	server = zk.start(t)
 	for id := 1; id <= 3; id++ {
-		b := real.Barnabas(t, id, append([]string{"zookeeper.connect=" + zk, "zookeeper.session.timeout.ms=6000"}, properties...)...)
+		b := real.Barnabas(t, id, append([]string{"zookeeper.connect=" + server.Addr, "zookeeper.session.timeout.ms=6000"}, properties...)...)
 		brokers, seeds = append(brokers, b), append(seeds, b.Addr)
 	}
-	return brokers, seeds, zk
+	return brokers, seeds, server
 }
 
 // rounds is how often a fault is made.
@@ -57,29 +100,27 @@ func TestNothingAcknowledgedIsLostWhenLeadersAreKilled(t *testing.T) {
 	if load.Soak() {
 		ibps = append(ibps, "2.8", "2.7-IV0")
 	}
-	for _, ibp := range ibps {
-		t.Run("ibp-"+ibp, func(t *testing.T) {
-			brokers, seeds, _ := three(t, "inter.broker.protocol.version="+ibp)
-			a := load.NewAdmin(t, seeds)
-			const partitions = 4
-			load.CreateTopic(t, a, "t", partitions, []int32{1, 2, 3}, atLeastTwo)
+	onBothAs(t, ibps, func(t *testing.T, zk kind, ibp string) {
+		brokers, seeds, _ := three(t, zk, "inter.broker.protocol.version="+ibp)
+		a := load.NewAdmin(t, seeds)
+		const partitions = 4
+		load.CreateTopic(t, a, "t", partitions, []int32{1, 2, 3}, atLeastTwo)
+		load.UntilInSync(t, a, "t", partitions, 3)
+		l := load.Start(t, "t", partitions, seeds)
+		l.More(1000)
+		for round := range max(3, rounds()) {
+			victim := round % 3
+			l.LongestGap()
+			brokers[victim].Kill()
+			l.More(2000)
+			t.Logf("broker %d killed: longest gap %v", victim+1, l.LongestGap().Round(time.Millisecond))
+			brokers[victim].Restart(t)
 			load.UntilInSync(t, a, "t", partitions, 3)
-			l := load.Start(t, "t", partitions, seeds)
-			l.More(1000)
-			for round := range max(3, rounds()) {
-				victim := round % 3
-				l.LongestGap()
-				brokers[victim].Kill()
-				l.More(2000)
-				t.Logf("broker %d killed: longest gap %v", victim+1, l.LongestGap().Round(time.Millisecond))
-				brokers[victim].Restart(t)
-				load.UntilInSync(t, a, "t", partitions, 3)
-				l.More(500)
-			}
-			l.Finish()
-			untilEqual(t, brokers, "t", partitions)
-		})
-	}
+			l.More(500)
+		}
+		l.Finish()
+		untilEqual(t, brokers, "t", partitions)
+	})
 }
 
 // untilEqual waits until every broker has the same bytes of each partition.
@@ -97,7 +138,7 @@ func untilEqual(t *testing.T, brokers []*real.BarnabasBroker, topic string, part
 const longestStopGap = 2 * time.Second
 
 func TestStoppedBrokerHandsItsLeadershipsOver(t *testing.T) {
-	brokers, seeds, _ := three(t)
+	brokers, seeds, _ := three(t, apaches)
 	a := load.NewAdmin(t, seeds)
 	const partitions = 6
 	load.CreateTopic(t, a, "t", partitions, []int32{1, 2, 3}, atLeastTwo)

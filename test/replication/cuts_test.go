@@ -61,28 +61,30 @@ func (c *scattered) untilLeftBy(id int) {
 // third, ZooKeeper and the clients. Each takes the other out of its ISRs, if it
 // reaches the controller.
 func TestCutsBetweenBrokersLoseNothing(t *testing.T) {
-	c := scatter(t)
-	for round := range rounds() {
-		how := mannerOf(round)
-		controller := untilController(t, c.admin)
-		a, b := others(controller)[round/2%2], others(controller)[1-round/2%2]
-		if round%2 == 1 {
-			b = controller // a can't shrink its ISRs: its partitions wait
-		}
-		c.around(round, "two brokers cut "+how.String(), func() func() {
-			heal := c.cut(a, b, how)
-			third := 6 - a - b
-			c.untilAll("a leader that reaches the controller goes on without the other", []int{third}, func(p state) bool {
-				return p.Leader > 0 && (int(p.Leader) != b || !slices.Contains(p.ISR, int32(a))) &&
-					(int(p.Leader) != a || b == controller || !slices.Contains(p.ISR, int32(b)))
-			})
-			if b != controller {
-				c.load.More(1000)
+	onBoth(t, func(t *testing.T, zk kind) {
+		c := scatter(t, zk)
+		for round := range rounds() {
+			how := mannerOf(round)
+			controller := untilController(t, c.admin)
+			a, b := others(controller)[round/2%2], others(controller)[1-round/2%2]
+			if round%2 == 1 {
+				b = controller // a can't shrink its ISRs: its partitions wait
 			}
-			return heal
-		})
-	}
-	c.end()
+			c.around(round, "two brokers cut "+how.String(), func() func() {
+				heal := c.cut(a, b, how)
+				third := 6 - a - b
+				c.untilAll("a leader that reaches the controller goes on without the other", []int{third}, func(p state) bool {
+					return p.Leader > 0 && (int(p.Leader) != b || !slices.Contains(p.ISR, int32(a))) &&
+						(int(p.Leader) != a || b == controller || !slices.Contains(p.ISR, int32(b)))
+				})
+				if b != controller {
+					c.load.More(1000)
+				}
+				return heal
+			})
+		}
+		c.end()
+	})
 }
 
 // controllerInTurn is the controller, in every other round another broker.
@@ -98,61 +100,67 @@ func controllerInTurn(t *testing.T, c *scattered, round int) int {
 // controller in every other round: its session ends, the others go on without
 // it, and what it says as controller or leader counts no more.
 func TestCutsFromZooKeeperLoseNothing(t *testing.T) {
-	c := scatter(t)
-	for round := range rounds() {
-		how := mannerOf(round)
-		id := controllerInTurn(t, c, round)
-		c.around(round, "a broker cut from ZooKeeper "+how.String(), func() func() {
-			heal := c.cut(id, keeper, how)
-			c.untilLeftBy(id)
-			c.load.More(1000)
-			return heal
-		})
-	}
-	c.end()
+	onBoth(t, func(t *testing.T, zk kind) {
+		c := scatter(t, zk)
+		for round := range rounds() {
+			how := mannerOf(round)
+			id := controllerInTurn(t, c, round)
+			c.around(round, "a broker cut from ZooKeeper "+how.String(), func() func() {
+				heal := c.cut(id, keeper, how)
+				c.untilLeftBy(id)
+				c.load.More(1000)
+				return heal
+			})
+		}
+		c.end()
+	})
 }
 
 // TestLonelyLeadersLoseNothing takes ZooKeeper and both other brokers away from
 // one that clients still reach: it takes records as the leader that it was, and
 // must not acknowledge them.
 func TestLonelyLeadersLoseNothing(t *testing.T) {
-	c := scatter(t)
-	for round := range rounds() {
-		how := mannerOf(round)
-		id := controllerInTurn(t, c, round)
-		c.around(round, "a broker cut from all but clients "+how.String(), func() func() {
-			var undo []func()
-			for _, other := range append(others(id), keeper) {
-				undo = append(undo, c.cut(id, other, how))
-			}
-			c.untilLeftBy(id)
-			c.load.More(1000)
-			return func() {
-				for _, f := range undo {
-					f()
+	onBoth(t, func(t *testing.T, zk kind) {
+		c := scatter(t, zk)
+		for round := range rounds() {
+			how := mannerOf(round)
+			id := controllerInTurn(t, c, round)
+			c.around(round, "a broker cut from all but clients "+how.String(), func() func() {
+				var undo []func()
+				for _, other := range append(others(id), keeper) {
+					undo = append(undo, c.cut(id, other, how))
 				}
-			}
-		})
-	}
-	c.end()
+				c.untilLeftBy(id)
+				c.load.More(1000)
+				return func() {
+					for _, f := range undo {
+						f()
+					}
+				}
+			})
+		}
+		c.end()
+	})
 }
 
 // TestUnpluggedBrokersLoseNothing takes a broker off the network.
 func TestUnpluggedBrokersLoseNothing(t *testing.T) {
-	c := scatter(t)
-	for round := range rounds() {
-		id := untilController(t, c.admin)
-		if round%2 == 1 {
-			id = others(id)[round/2%2]
+	onBoth(t, func(t *testing.T, zk kind) {
+		c := scatter(t, zk)
+		for round := range rounds() {
+			id := untilController(t, c.admin)
+			if round%2 == 1 {
+				id = others(id)[round/2%2]
+			}
+			c.around(round, "a broker off the network", func() func() {
+				plug := c.unplug(id)
+				c.untilLeftBy(id)
+				c.load.More(1000)
+				return plug
+			})
 		}
-		c.around(round, "a broker off the network", func() func() {
-			plug := c.unplug(id)
-			c.untilLeftBy(id)
-			c.load.More(1000)
-			return plug
-		})
-	}
-	c.end()
+		c.end()
+	})
 }
 
 func (c *scattered) end() {

@@ -57,67 +57,69 @@ func fill(t *testing.T, file string, leave int64) {
 // for a checkpoint its log directory goes offline and it ends, as Kafka does; it
 // is started again.
 func TestFullDiskLosesNothing(t *testing.T) {
-	zk := real.ZooKeeper(t)
-	var full *real.BarnabasBroker
-	var seeds, dirs []string
-	for id := 1; id <= 3; id++ {
-		properties := []string{"zookeeper.connect=" + zk, "zookeeper.session.timeout.ms=6000", "replica.lag.time.max.ms=4000"}
-		disk := ""
-		if id == 2 {
-			disk = tmpfs(t, "64m")
-			properties = append(properties, "log.dirs="+disk)
-		}
-		b := real.Barnabas(t, id, properties...)
-		if disk != "" {
-			b.Dir, full = disk, b
-		}
-		seeds, dirs = append(seeds, b.Addr), append(dirs, b.Dir)
-	}
-	a := load.NewAdmin(t, seeds)
-	const partitions = 6
-	load.CreateTopic(t, a, "t", partitions, []int32{1, 2, 3}, atLeastTwo)
-	load.UntilInSync(t, a, "t", partitions, 3)
-	l := load.Start(t, "t", partitions, seeds)
-	l.More(1000)
-	ballast := filepath.Join(full.Dir, "ballast")
-	for round := range rounds() {
-		l.LongestGap()
-		seen := strings.Count(full.Output(), "the disk is almost full")
-		fill(t, ballast, []int64{8 << 20, 0}[round%2])
-		ended := false
-		real.Until(t, time.Minute, "the broker says that its disk is full", func() bool {
-			select {
-			case <-full.Done():
-				ended = true
-			default:
+	onBoth(t, func(t *testing.T, zk kind) {
+		server := zk.start(t)
+		var full *real.BarnabasBroker
+		var seeds, dirs []string
+		for id := 1; id <= 3; id++ {
+			properties := []string{"zookeeper.connect=" + server.Addr, "zookeeper.session.timeout.ms=6000", "replica.lag.time.max.ms=4000"}
+			disk := ""
+			if id == 2 {
+				disk = tmpfs(t, "64m")
+				properties = append(properties, "log.dirs="+disk)
 			}
-			return ended || strings.Count(full.Output(), "the disk is almost full") > seen
-		})
-		load.UntilEach(t, a, 0, "t", partitions, "the full broker is in no ISR of a partition that another leads", func(p state) bool {
-			return p.Leader == 2 || !slices.Contains(p.ISR, 2)
-		})
-		gap := l.LongestGap()
-		back := strings.Count(full.Output(), "there is room again")
-		if err := os.Remove(ballast); err != nil {
-			t.Fatal(err)
-		}
-		// It may be on its way to its end still.
-		real.Until(t, time.Minute, "the broker sees that there is room, or has ended", func() bool {
-			select {
-			case <-full.Done():
-				ended = true
-			default:
+			b := real.Barnabas(t, id, properties...)
+			if disk != "" {
+				b.Dir, full = disk, b
 			}
-			return ended || strings.Count(full.Output(), "there is room again") > back
-		})
-		if ended {
-			full.Restart(t)
+			seeds, dirs = append(seeds, b.Addr), append(dirs, b.Dir)
 		}
+		a := load.NewAdmin(t, seeds)
+		const partitions = 6
+		load.CreateTopic(t, a, "t", partitions, []int32{1, 2, 3}, atLeastTwo)
 		load.UntilInSync(t, a, "t", partitions, 3)
-		l.More(500)
-		t.Logf("round %d, disk filled %s (the broker ended: %v): longest gap %v, then %v", round+1, []string{"almost", "to the last byte"}[round%2], ended,
-			gap.Round(time.Millisecond), l.LongestGap().Round(time.Millisecond))
-	}
-	l.Finish()
-	load.UntilEqual(t, dirs, "t", partitions)
+		l := load.Start(t, "t", partitions, seeds)
+		l.More(1000)
+		ballast := filepath.Join(full.Dir, "ballast")
+		for round := range rounds() {
+			l.LongestGap()
+			seen := strings.Count(full.Output(), "the disk is almost full")
+			fill(t, ballast, []int64{8 << 20, 0}[round%2])
+			ended := false
+			real.Until(t, time.Minute, "the broker says that its disk is full", func() bool {
+				select {
+				case <-full.Done():
+					ended = true
+				default:
+				}
+				return ended || strings.Count(full.Output(), "the disk is almost full") > seen
+			})
+			load.UntilEach(t, a, 0, "t", partitions, "the full broker is in no ISR of a partition that another leads", func(p state) bool {
+				return p.Leader == 2 || !slices.Contains(p.ISR, 2)
+			})
+			gap := l.LongestGap()
+			back := strings.Count(full.Output(), "there is room again")
+			if err := os.Remove(ballast); err != nil {
+				t.Fatal(err)
+			}
+			// It may be on its way to its end still.
+			real.Until(t, time.Minute, "the broker sees that there is room, or has ended", func() bool {
+				select {
+				case <-full.Done():
+					ended = true
+				default:
+				}
+				return ended || strings.Count(full.Output(), "there is room again") > back
+			})
+			if ended {
+				full.Restart(t)
+			}
+			load.UntilInSync(t, a, "t", partitions, 3)
+			l.More(500)
+			t.Logf("round %d, disk filled %s (the broker ended: %v): longest gap %v, then %v", round+1, []string{"almost", "to the last byte"}[round%2], ended,
+				gap.Round(time.Millisecond), l.LongestGap().Round(time.Millisecond))
+		}
+		l.Finish()
+		load.UntilEqual(t, dirs, "t", partitions)
+	})
 }

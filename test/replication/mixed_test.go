@@ -50,7 +50,7 @@ func (k *apache) stop()           { k.process.Stop() }
 func (k *apache) restart() {
 	k.t.Helper()
 	k.process = real.Start(k.t, fmt.Sprintf("kafka-%s-%d", k.version, k.id), real.Java(k.t, k.version, "kafka.Kafka", "-Xmx384m", "--", k.file))
-	k.process.UntilRunning(2*time.Minute, "started", func() bool {
+	k.process.UntilRunning(5*time.Minute, "started", func() bool {
 		return strings.Contains(k.process.Output(), "started (kafka.server.KafkaServer)")
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,12 +18,15 @@ import (
 
 // network is a bridge with a network namespace for each machine on it, so that
 // machines can be cut off from one another. The test itself is on it too.
-// Everything bears the test's process id and goes with the test.
+// Everything bears the process id, and a letter for each network of the
+// process, and goes with the test.
 type network struct {
 	t      *testing.T
 	name   string // of the bridge, and the beginning of all other names
 	prefix string // of the addresses: "198.18.N."
 }
+
+var networks atomic.Int32
 
 func newNetwork(t *testing.T) *network {
 	t.Helper()
@@ -35,7 +39,8 @@ func newNetwork(t *testing.T) *network {
 	} else if err != nil {
 		t.Fatalf("no network namespaces: %v", err)
 	}
-	n := &network{t: t, name: fmt.Sprintf("bb%d", os.Getpid()), prefix: fmt.Sprintf("198.18.%d.", os.Getpid()%256)}
+	number := networks.Add(1) % 2 // no more at a time
+	n := &network{t: t, name: fmt.Sprintf("bb%d%c", os.Getpid(), "ab"[number]), prefix: fmt.Sprintf("198.%d.%d.", 18+number, os.Getpid()%256)}
 	n.ip("link", "add", n.name, "type", "bridge")
 	t.Cleanup(func() { n.ip("link", "del", n.name) })
 	n.ip("addr", "add", n.prefix+"254/24", "dev", n.name)
@@ -132,29 +137,21 @@ type scattered struct {
 
 const cutPartitions = 6
 
-func scatter(t *testing.T, properties ...string) *scattered {
+func scatter(t *testing.T, zk kind, properties ...string) *scattered {
 	t.Helper()
 	c := &scattered{network: newNetwork(t)}
 	c.machine(keeper)
-	dir := t.TempDir()
-	conf := filepath.Join(dir, "zoo.cfg")
-	lines := fmt.Sprintf("dataDir=%s\nclientPort=2181\nclientPortAddress=%s\nmaxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=*\ntickTime=2000\n",
-		dir, c.address(keeper))
-	if err := os.WriteFile(conf, []byte(lines), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	zk := real.Start(t, "zookeeper", c.in(keeper, real.Java(t, "3.9.1", "org.apache.zookeeper.server.quorum.QuorumPeerMain", conf)))
-	zk.UntilRunning(time.Minute, "ruok", func() bool { return real.FourLetterWord(c.address(keeper)+":2181", "ruok") == "imok" })
+	server := zk.startAt(t, c.address(keeper), "2181", func(cmd *exec.Cmd) *exec.Cmd { return c.in(keeper, cmd) })
 	for id := 1; id <= 3; id++ {
 		c.machine(id)
 		addr, data := c.address(id)+":"+brokerPort, filepath.Join(t.TempDir(), "data")
 		args := []string{"start"}
 		for _, p := range append([]string{fmt.Sprintf("broker.id=%d", id), "listeners=PLAINTEXT://" + addr, "log.dirs=" + data,
-			"zookeeper.connect=" + c.address(keeper) + ":2181", "zookeeper.session.timeout.ms=6000", "replica.lag.time.max.ms=4000"}, properties...) {
+			"zookeeper.connect=" + server.Addr, "zookeeper.session.timeout.ms=6000", "replica.lag.time.max.ms=4000"}, properties...) {
 			args = append(args, "--override", p)
 		}
 		c.brokers[id] = real.Start(t, fmt.Sprintf("barnabas-%d", id), c.in(id, exec.Command(real.Binary(t), args...)))
-		c.brokers[id].UntilRunning(30*time.Second, "answers", func() bool { return real.Ready(addr) })
+		c.brokers[id].UntilRunning(2*time.Minute, "answers", func() bool { return real.Ready(addr) })
 		c.seeds, c.dirs = append(c.seeds, addr), append(c.dirs, data)
 	}
 	c.admin = load.NewAdmin(t, c.seeds)
