@@ -1,8 +1,10 @@
 package replica
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"barnabas/internal/record"
 	"barnabas/internal/storage"
@@ -97,8 +99,12 @@ func wholeBatches(set []byte) ([]byte, error) {
 func (p *Partition) cutTo(epoch int32, target int64) (at place, err error) {
 	err = p.following(epoch, func(log *storage.Log) error {
 		if end := log.EndOffset(); target < end {
-			p.m.o.Logger.Info("truncating to what the leader has", "partition", p.TopicPartition.String(),
-				"end", end, "to", target, "high watermark", p.hw.Load(), "epoch", epoch)
+			hw, level, what := p.hw.Load(), slog.LevelInfo, "truncating to what the leader has"
+			if target < hw {
+				level, what = slog.LevelWarn, "the leader does not have records that were acknowledged: they are lost"
+			}
+			p.m.o.Logger.Log(context.Background(), level, what, "partition", p.TopicPartition.String(),
+				"records", end-target, "acknowledged", max(0, hw-target), "end", end, "to", target, "epoch", epoch)
 		}
 		if err := log.TruncateTo(target); err != nil { // of epochs without records, when not of records
 			return err
