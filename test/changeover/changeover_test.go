@@ -53,11 +53,11 @@ func (m *machine) start(program string) {
 	name := fmt.Sprintf("%s-%d", program, m.id)
 	if program == "barnabas" {
 		m.process = real.Start(m.t, name, exec.Command(real.Binary(m.t), "start", m.file))
-		m.process.UntilRunning(30*time.Second, "answers", func() bool { return real.Ready(m.addr) })
+		m.process.UntilRunning(2*time.Minute, "answers", func() bool { return real.Ready(m.addr) })
 		return
 	}
 	m.process = real.Start(m.t, name, real.Java(m.t, program, "kafka.Kafka", "-Xmx384m", "--", m.file))
-	m.process.UntilRunning(2*time.Minute, "started", func() bool {
+	m.process.UntilRunning(5*time.Minute, "started", func() bool {
 		return strings.Contains(m.process.Output(), "started (kafka.server.KafkaServer)")
 	})
 }
@@ -90,10 +90,9 @@ type cluster struct {
 	txns     *load.Transactions
 }
 
-func startCluster(t *testing.T, version, ibp string) *cluster {
+func startCluster(t *testing.T, zk, version, ibp string) *cluster {
 	t.Helper()
-	c := &cluster{t: t}
-	c.zk = real.ZooKeeper(t)
+	c := &cluster{t: t, zk: zk}
 	for id := int32(1); id <= 3; id++ {
 		m := newMachine(t, id, c.zk, ibp)
 		m.start(version)
@@ -185,7 +184,7 @@ func (c *cluster) finish() {
 func TestRunningClusterChangesOverAndBack(t *testing.T) {
 	for _, v := range []struct{ version, ibp string }{{"3.9.1", "3.9"}, {"2.8.2", "2.8"}} {
 		t.Run(v.version, func(t *testing.T) {
-			c := startCluster(t, v.version, v.ibp)
+			c := startCluster(t, real.ZooKeeper(t), v.version, v.ibp)
 			for _, m := range c.controllerLast() {
 				c.replace(m, "barnabas")
 			}
@@ -196,4 +195,15 @@ func TestRunningClusterChangesOverAndBack(t *testing.T) {
 			c.finish()
 		})
 	}
+}
+
+// TestChangeOverOnTheEmbeddedZooKeeper has the brokers on our server: all of
+// them are replaced, and one goes back.
+func TestChangeOverOnTheEmbeddedZooKeeper(t *testing.T) {
+	c := startCluster(t, real.StartKeeper(t).Addr, "3.9.1", "3.9")
+	for _, m := range c.controllerLast() {
+		c.replace(m, "barnabas")
+	}
+	c.replace(c.controllerLast()[2], "3.9.1")
+	c.finish()
 }
