@@ -56,6 +56,20 @@ func kafkaCluster(t testing.TB, zk string, properties ...string) *cluster {
 	return c
 }
 
+// mixedCluster starts two Barnabas brokers, 1 and 2, and broker 3 of Kafka 3.9.1.
+func mixedCluster(t testing.TB, zk string, properties ...string) *cluster {
+	c := &cluster{t: t, name: "mixed", members: map[int32]member{}}
+	properties = append([]string{"inter.broker.protocol.version=3.9"}, properties...)
+	for id := int32(1); id <= 2; id++ {
+		b := real.Barnabas(t, int(id), append([]string{"zookeeper.connect=" + zk}, properties...)...)
+		c.members[id] = member{id, b.Addr, func() *real.Process { return b.Process }, func() { b.Launch(t) }}
+	}
+	b := real.KafkaFullSize(t, "3.9.1", 3, zk, properties...)
+	c.members[3] = member{3, b.Addr, func() *real.Process { return b.Process }, func() { b.Launch(t) }}
+	c.connect()
+	return c
+}
+
 func (c *cluster) connect() {
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.seeds()...), kgo.MetadataMinAge(10*time.Millisecond))
 	if err != nil {
