@@ -2,11 +2,11 @@ package tool
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
+
+	"barnabas/internal/pemstore"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
@@ -41,32 +41,42 @@ func security(props map[string]string) ([]kgo.Opt, error) {
 	return opts, nil
 }
 
+// tlsConfig makes one of Java's properties ssl.*. Its errors name the property.
 func tlsConfig(props map[string]string) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if v, ok := props["ssl.endpoint.identification.algorithm"]; ok && v == "" {
-		c.InsecureSkipVerify = true // Java's way to turn the check of names off
-	}
-	trusted := []byte(props["ssl.truststore.certificates"])
-	if file := props["ssl.truststore.location"]; file != "" {
-		var err error
-		if trusted, err = os.ReadFile(file); err != nil {
-			return nil, err
+	for _, name := range []string{"ssl.keystore.type", "ssl.truststore.type"} {
+		if kind := props[name]; kind != "" && !strings.EqualFold(kind, "PEM") {
+			return nil, fmt.Errorf("%s=%s: only PEM can be read: convert the store with keytool and openssl and set %s=PEM", name, kind, name)
 		}
 	}
-	if len(trusted) > 0 {
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(trusted) {
-			return nil, fmt.Errorf("the trust store holds no PEM certificate; convert a JKS or PKCS12 one with keytool and openssl")
-		}
+	s, err := pemstore.Read(props["ssl.keystore.location"], props["ssl.truststore.location"])
+	if err != nil {
+		return nil, err
 	}
-	if file := props["ssl.keystore.location"]; file != "" {
-		pair, err := tls.LoadX509KeyPair(file, file)
-		if err != nil {
-			return nil, fmt.Errorf("ssl.keystore.location: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
+	if key := props["ssl.keystore.key"]; key != "" {
+		s.Keys = []byte(key + "\n" + props["ssl.keystore.certificate.chain"])
+	}
+	if trusted := props["ssl.truststore.certificates"]; trusted != "" {
+		s.Trusted = []byte(trusted)
+	}
+	algorithm, set := props["ssl.endpoint.identification.algorithm"]
+	c, err := s.Client(!set || algorithm != "") // empty is Java's way to turn the check of names off
+	if err != nil {
+		return nil, err
+	}
+	if err := pemstore.Limit(c, list(props["ssl.enabled.protocols"]), list(props["ssl.cipher.suites"])); err != nil {
+		return nil, fmt.Errorf("ssl.%w", err)
 	}
 	return c, nil
+}
+
+// list splits a value at commas.
+func list(value string) (all []string) {
+	for v := range strings.SplitSeq(value, ",") {
+		if v = strings.TrimSpace(v); v != "" {
+			all = append(all, v)
+		}
+	}
+	return all
 }
 
 var jaasOption = regexp.MustCompile(`(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)'|([^\s;]+))`)

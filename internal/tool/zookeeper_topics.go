@@ -53,8 +53,10 @@ func zookeeperOptions(connect, file string) (zookeeper.Options, error) {
 	for name, value := range props {
 		plain[strings.TrimPrefix(name, "zookeeper.")] = value
 	}
-	if plain["ssl.endpoint.identification.algorithm"] == "" { // ZooKeeper's default
-		plain["ssl.endpoint.identification.algorithm"] = "HTTPS"
+	for _, name := range []string{"ssl.crl.enable", "ssl.ocsp.enable"} {
+		if plain[name] == "true" {
+			return o, fmt.Errorf("zookeeper.%s: revoked certificates are not looked up", name)
+		}
 	}
 	secure, err := tlsConfig(plain)
 	if err == nil {
