@@ -80,8 +80,8 @@ func (s *shell) complete(line string) (word string, choices []string) {
 	case len(before) == 0:
 		all = append(sortedKeys(shellCommands), "help")
 	case strings.HasPrefix(word, "-"):
-		for _, f := range strings.ReplaceAll(shellCommands[before[0]].flags, ":", "") {
-			all = append(all, "-"+string(f))
+		for _, f := range strings.Fields(strings.ReplaceAll(shellCommands[before[0]].flags, ":", "")) {
+			all = append(all, "-"+f)
 		}
 	case strings.HasPrefix(word, "/"), word == "" && shellCommands[before[0]].least > 0:
 		if word == "" {
@@ -103,6 +103,9 @@ func (s *shell) complete(line string) (word string, choices []string) {
 
 // below returns the paths of the nodes in dir, which ends with a slash.
 func (s *shell) below(dir string) (paths []string) {
+	if s.closed {
+		return nil
+	}
 	children, _, err := s.zk.Children(s.call.Context, "/"+strings.Trim(dir, "/"))
 	if err != nil {
 		return nil // nothing to choose from

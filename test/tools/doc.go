@@ -11,7 +11,8 @@
 //   - "#" is a comment,
 //   - "$" is a command line: the subcommand's name and its arguments, where @B
 //     is the broker and @D a folder of this session's files; with "$~" the
-//     lines may come in any order, with "$=" only the words count,
+//     lines may come in any order, with "$=" only the words count, with "$+" the
+//     lines are those of standard error too, and the events of watches last,
 //   - "<" is a line of its standard input,
 //   - "@ NAME text" makes a file in @D, with text and the lines after it that
 //     begin with "+",

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { real.Main(m) }
 type step struct {
 	comments []string // and files, as they stand
 	line     string
-	mark     string // "~" any order of lines, "=" blanks and ends of lines do not count
+	mark     string // "~" any order of lines, "=" blanks and ends of lines do not count, "+" with standard error
 	input    []string
 	out      []string
 	err      string
@@ -35,7 +35,7 @@ type step struct {
 func (s step) args(broker, zookeeper, dir string) []string {
 	var args []string
 	for _, a := range splitLine(s.line) {
-		args = append(args, strings.NewReplacer("@B", broker, "@Z", zookeeper, "@D", dir).Replace(a))
+		args = append(args, place{broker: broker, zookeeper: zookeeper, dir: dir}.fill(a))
 	}
 	return args
 }
@@ -83,7 +83,7 @@ func readSession(t *testing.T, file string) (steps []step) {
 			comments = append(comments, line)
 		case "$":
 			s := step{comments: comments, line: rest}
-			if strings.HasPrefix(rest, "~ ") || strings.HasPrefix(rest, "= ") {
+			if len(rest) > 1 && strings.Contains("~=+", rest[:1]) && rest[1] == ' ' {
 				s.mark, s.line = rest[:1], rest[2:]
 			}
 			steps, comments = append(steps, s), nil
@@ -155,6 +155,11 @@ type member interface {
 	Restart(t testing.TB)
 }
 
+// fill puts what @B, @Z and @D stand for.
+func (p place) fill(s string) string {
+	return strings.NewReplacer("@B", p.broker, "@Z", p.zookeeper, "@D", p.dir).Replace(s)
+}
+
 func (p place) clean(s string) string {
 	s = strings.NewReplacer(p.broker, "@B", p.zookeeper, "@Z", p.dir, "@D").Replace(s)
 	s = zkWhen.ReplaceAllString(zkZxid.ReplaceAllString(s, "$1 = @N"), "$1 = @MS")
@@ -190,9 +195,12 @@ func (p place) run(t *testing.T, s step, cmd *exec.Cmd) step {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	if len(s.input) > 0 {
-		cmd.Stdin = strings.NewReader(strings.Join(s.input, "\n") + "\n")
+		cmd.Stdin = strings.NewReader(p.fill(strings.Join(s.input, "\n")) + "\n")
 	}
 	cmd.Stdout, cmd.Stderr = &out, &errOut
+	if s.mark == "+" {
+		cmd.Stderr = &out
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -200,13 +208,25 @@ func (p place) run(t *testing.T, s step, cmd *exec.Cmd) step {
 	_ = cmd.Wait() // the exit status is part of the answer
 	timer.Stop()
 	s.out = nil
+	var events []string
 	if out.Len() > 0 {
 		for line := range strings.SplitSeq(strings.TrimSuffix(out.String(), "\n"), "\n") {
-			if line = strings.TrimRight(p.clean(line), " "); !isWatch(s, line) && !isTrace(line) {
+			line = strings.TrimRight(p.clean(line), " ")
+			if s.mark == "+" {
+				line = javaName.ReplaceAllString(line, "")
+			}
+			switch {
+			case isWatch(s, line):
+				if s.mark == "+" && strings.HasPrefix(line, "WatchedEvent ") {
+					events = append(events, line) // they come when they like
+				}
+			case s.mark == "+" && javaLog.MatchString(line):
+			case !isTrace(line):
 				s.out = append(s.out, line)
 			}
 		}
 	}
+	s.out = append(s.out, events...)
 	s.err, s.exit = p.sentence(errOut.String()), cmd.ProcessState.ExitCode()
 	return s
 }

@@ -149,8 +149,9 @@ func TestTheShellEditsRemembersAndCompletesLines(t *testing.T) {
 	p.sees("Are you sure?")
 	p.types("no\r")
 	p.sees("Nothing was done.")
+	p.sees(prompt(9))
 	p.types(ctrlD)
-	p.ends(0)
+	p.ends(1) // as ZooKeeper's: the status of the last command
 }
 
 func TestCtrlCEndsACommandThatWaits(t *testing.T) {
