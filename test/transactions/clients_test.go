@@ -96,6 +96,35 @@ func TestClientsProduceInTransactions(t *testing.T) {
 	})
 }
 
+// TestANewerProducerFencesTheOlder: kcat takes the transactional id of a client
+// that is in the middle of a transaction, whose records are gone then.
+func TestANewerProducerFencesTheOlder(t *testing.T) {
+	b := real.Barnabas(t, 1)
+	topic := raw.NewTopic(t, b.Addr, 1)
+	client, err := kgo.NewClient(kgo.SeedBrokers(b.Addr), kgo.TransactionalID("one"), kgo.DefaultProduceTopic(topic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.ProduceSync(t.Context(), kgo.StringRecord("of the older")).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		cmd := real.Kcat(t, "-P", "-b", b.Addr, "-t", topic, "-X", "transactional.id=one")
+		cmd.Stdin = strings.NewReader("one\ntwo\nthree\n")
+		real.Run(t, time.Minute, cmd)
+	}
+	if err := client.EndTransaction(t.Context(), kgo.TryCommit); err == nil {
+		t.Error("the older producer commits")
+	}
+	if n := countCommitted(t, b.Addr, topic); n != 6 {
+		t.Errorf("%d records are read", n)
+	}
+}
+
 func countCommitted(t *testing.T, addr, topic string) int {
 	t.Helper()
 	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.ConsumeTopics(topic), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
