@@ -105,7 +105,7 @@ func TestConnectGoesOnWhenAWorkerIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, w := range workers {
-		w.UntilRunning(2*time.Minute, "answers", func() bool { return w.ask("GET", "/connectors", "", nil) })
+		w.UntilRunning(5*time.Minute, "answers", func() bool { return w.ask("GET", "/connectors", "", nil) })
 	}
 	real.Until(t, time.Minute, "the connector to be made", func() bool { return workers[0].ask("POST", "/connectors", string(config), nil) })
 

@@ -124,8 +124,7 @@ func TestStreamsCountWordsExactly(t *testing.T) {
 	classPath := real.Streams(t)
 	c := startCluster(t)
 	k := c.client(t, kgo.DefaultProduceTopic("lines"), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	for _, topic := range []string{"lines", "counts"} {
 		real.Until(t, time.Minute, "topic "+topic, func() bool {
 			_, err := kadm.NewClient(k).CreateTopic(ctx, 4, 3, nil, topic)
@@ -147,7 +146,9 @@ func TestStreamsCountWordsExactly(t *testing.T) {
 	for _, n := range want {
 		words += n
 	}
-	for round := range kills + 1 {
+	send := func(round int) {
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+		defer cancel()
 		for i := round; i < len(lines); i += kills + 1 {
 			k.Produce(ctx, kgo.StringRecord(lines[i]), func(_ *kgo.Record, err error) {
 				if err != nil {
@@ -158,22 +159,25 @@ func TestStreamsCountWordsExactly(t *testing.T) {
 		if err := k.Flush(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if round == kills {
-			break
-		}
+	}
+	for round := range kills {
+		send(round)
 		// Killed while it works, not before and not after.
 		goal := words * (2*round + 1) / (2 * (kills + 1))
 		real.Until(t, 3*time.Minute, "words to be counted", func() bool { counts.more(t); return counts.total() > goal })
 		if round%2 == 0 {
 			b := c.brokers[random.IntN(len(c.brokers))]
+			t.Logf("%d of %d words are counted: broker %s is killed", counts.total(), words, b.Addr)
 			b.Kill()
 			b.Restart(t)
 		} else {
 			i := random.IntN(len(instances))
+			t.Logf("%d of %d words are counted: instance %d is killed", counts.total(), words, i)
 			instances[i].Kill()
 			launch(i)
 		}
 	}
+	send(kills)
 	real.Until(t, 3*time.Minute, "all words to be counted", func() bool { counts.more(t); return counts.total() >= words })
 	counts.more(t)
 	for _, w := range counts.wrong {
