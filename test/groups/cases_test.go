@@ -259,6 +259,24 @@ func TestBytesOfCommits(t *testing.T) {
 	}, "offsets.topic.num.partitions=50")
 }
 
+// TestKafkasFormattersReadCommits has Kafka's own formatters print what is in
+// the topic.
+func TestKafkasFormattersReadCommits(t *testing.T) {
+	b := real.Barnabas(t, 1, "offsets.topic.num.partitions=1")
+	raw.Coordinated(t, b.Addr, "gr5")
+	topic := raw.NewTopic(t, b.Addr, 1)
+	if code := commit(raw.Dial(t, b.Addr), commitRequest(6, "gr5", topic, 0, 42, "md")); code != 0 {
+		t.Fatalf("commit: %d", code)
+	}
+	for version, class := range map[string]string{"2.8.2": "kafka.tools.ConsoleConsumer", "3.9.1": "org.apache.kafka.tools.consumer.ConsoleConsumer"} {
+		out := real.Run(t, 2*time.Minute, real.Java(t, version, class, "--bootstrap-server", b.Addr, "--topic", "__consumer_offsets", "--from-beginning",
+			"--max-messages", "1", "--formatter", "kafka.coordinator.group.GroupMetadataManager$OffsetsMessageFormatter"))
+		if want := "[gr5," + topic + ",0]::OffsetAndMetadata(offset=42, leaderEpoch=Optional.empty, metadata=md,"; !strings.Contains(out, want) {
+			t.Errorf("%s prints\n%s\nwant %s", version, out, want)
+		}
+	}
+}
+
 // offsetsOf reads a partition of __consumer_offsets.
 func offsetsOf(t *testing.T, c *raw.Conn, partition int32) (all []record.Record) {
 	t.Helper()

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { real.Main(m) }
 // partitions.
 func produce(t *testing.T, addr, topic string, from, to int) {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()),
+	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(addr, ",")...), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()),
 		kgo.ProducerBatchCompression(kgo.GzipCompression())) // the one codec that every client has
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func produce(t *testing.T, addr, topic string, from, to int) {
 	for i := from; i < to; i++ {
 		records = append(records, &kgo.Record{Topic: topic, Value: []byte(fmt.Sprint("record-", i))})
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := client.ProduceSync(ctx, records...).FirstErr(); err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func share(t *testing.T, addr, group, topic string) (s shared) {
 func settled(t *testing.T, addr, group, topic string, members int, partitions int32) {
 	t.Helper()
 	var s shared
-	real.Until(t, 90*time.Second, fmt.Sprintf("%s to be stable with %d members", group, members), func() bool {
+	real.Until(t, 3*time.Minute, fmt.Sprintf("%s to be stable with %d members", group, members), func() bool {
 		s = share(t, addr, group, topic)
 		return s.state == "Stable" && s.members == members && len(s.owners) == int(partitions)
 	})

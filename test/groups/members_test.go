@@ -222,3 +222,29 @@ func shareStream(t *testing.T, addr, name string, start startMember) {
 	members[2].leave()
 	real.Until(t, 30*time.Second, "the group to be empty", func() bool { return share(t, addr, group, topic).state == "Empty" })
 }
+
+// TestAStalledMemberIsLeftOut stops one of two kcats, without its connection
+// being closed: the other one gets all until it goes on.
+func TestAStalledMemberIsLeftOut(t *testing.T) {
+	b := real.Barnabas(t, 1, "group.initial.rebalance.delay.ms=100")
+	topic := raw.NewTopic(t, b.Addr, 4)
+	members := []member{kcat(t, b.Addr, "stalls", topic), kcat(t, b.Addr, "stalls", topic)}
+	outputs := []func() string{members[0].output, members[1].output}
+	records := 0
+	step := func(what string, members int) {
+		t.Helper()
+		produce(t, b.Addr, topic, records, records+100)
+		records += 100
+		settled(t, b.Addr, "stalls", topic, members, 4)
+		real.Until(t, time.Minute, "every record to be read "+what, func() bool { return missing(outputs, records) == 0 })
+	}
+	step("by both", 2)
+	members[0].signal(syscall.SIGSTOP)
+	step("by one", 1)
+	members[0].signal(syscall.SIGCONT)
+	step("by both again", 2)
+	out := real.Run(t, time.Minute, consumerGroups(t, "4.1.0", b.Addr, "--describe", "--group", "stalls", "--state"))
+	if !strings.Contains(out, "Stable") {
+		t.Errorf("described as\n%s", out)
+	}
+}
