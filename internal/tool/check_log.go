@@ -34,11 +34,19 @@ func checkLogCommand() *Command {
 // checking is one run.
 type checking struct {
 	c        *Call
-	problems int
+	problems []problem
 	bytes    int64
 	batches  int64
-	said     int64      // bytes when progress was last told
+	read     int64 // bytes of segments, also those in no batch
+	said     int64 // read when progress was last told
+	bar      *progress
 	repair   *repairing // nil: nothing is written
+}
+
+// problem is something wrong with a file.
+type problem struct {
+	File    string `json:"file"`
+	Problem string `json:"problem"`
 }
 
 func runCheckLog(c *Call) error {
@@ -56,6 +64,8 @@ func runCheckLog(c *Call) error {
 			return err
 		}
 	}
+	k.bar = c.progress("bytes checked", segmentBytes(dirs))
+	defer k.bar.end()
 	done := 0
 	for i, dir := range dirs {
 		n, err := k.logDir(dir, i, len(dirs))
@@ -64,14 +74,45 @@ func runCheckLog(c *Call) error {
 		}
 		done += n
 	}
-	if !c.Args.Has("quiet") {
-		fmt.Fprintf(c.Out, "%d partitions, %d batches, %d bytes: %d problems\n", done, k.batches, k.bytes, k.problems)
+	k.bar.end()
+	if err := k.report(done); err != nil {
+		return err
+	}
+	if len(k.problems) > 0 {
+		return ErrReported
+	}
+	return nil
+}
+
+// segmentBytes is how much there is to check. Of what can't be read the check
+// itself tells.
+func segmentBytes(dirs []string) (sum int64) {
+	for _, dir := range dirs {
+		for _, pattern := range []string{"*.log", "*-*/*.log"} {
+			files, _ := filepath.Glob(filepath.Join(dir, pattern)) // the patterns are good
+			for _, name := range files {
+				if info, err := os.Stat(name); err == nil {
+					sum += info.Size()
+				}
+			}
+		}
+	}
+	return sum
+}
+
+func (k *checking) report(partitions int) error {
+	if k.c.JSON {
+		document := map[string]any{"partitions": partitions, "batches": k.batches, "bytes": k.bytes, "problems": append([]problem{}, k.problems...)}
+		if k.repair != nil {
+			document["copy"], document["bytesInNoBatch"] = k.repair.to, k.repair.lost
+		}
+		return k.c.printJSON(document)
+	}
+	if !k.c.Args.Has("quiet") {
+		fmt.Fprintf(k.c.Out, "%d partitions, %d batches, %d bytes: %d problems\n", partitions, k.batches, k.bytes, len(k.problems))
 	}
 	if k.repair != nil {
-		fmt.Fprintf(c.Out, "the copy in %s has every whole batch; %d bytes that are in none lie in its *.cut files\n", k.repair.to, k.repair.lost)
-	}
-	if k.problems > 0 {
-		return ErrReported
+		fmt.Fprintf(k.c.Out, "the copy in %s has every whole batch; %d bytes that are in none lie in its *.cut files\n", k.repair.to, k.repair.lost)
 	}
 	return nil
 }
@@ -114,16 +155,21 @@ func (k *checking) logDir(dir string, i, of int) (partitions int, err error) {
 	return len(folders), nil
 }
 
+// progress tells in lines what a bar shows on a screen.
 func (k *checking) progress(what string) {
-	if !k.c.Args.Has("quiet") {
-		fmt.Fprintf(k.c.Err, "%s, %d MiB\n", what, k.bytes>>20)
+	if !k.c.Args.Has("quiet") && !k.c.Screen {
+		fmt.Fprintf(k.c.Err, "%s, %d MiB\n", what, k.read>>20)
 	}
-	k.said = k.bytes
+	k.said = k.read
 }
 
 func (k *checking) bad(file, format string, args ...any) {
-	k.problems++
-	fmt.Fprintf(k.c.Out, "%s: %s\n", file, fmt.Sprintf(format, args...))
+	p := problem{file, fmt.Sprintf(format, args...)}
+	k.problems = append(k.problems, p)
+	if !k.c.JSON {
+		k.bar.end()
+		fmt.Fprintf(k.c.Out, "%s: %s\n", p.File, p.Problem)
+	}
 }
 
 // folder checks a partition; target is where the copy of it goes, if one is made.
@@ -218,9 +264,8 @@ func (k *checking) segment(name string, next, base, until int64, out *copying) (
 				return 0, err
 			}
 			pos += int64(size)
-			if k.bytes += int64(size); k.bytes-k.said > 1<<30 {
-				k.progress(name)
-			}
+			k.bytes += int64(size)
+			k.advance(name, int64(size))
 			continue
 		}
 		to, err := nextBatch(f, pos, info.Size(), next, mostOfBatch)
@@ -231,10 +276,20 @@ func (k *checking) segment(name string, next, base, until int64, out *copying) (
 		if err := out.setAside(f, pos, to); err != nil {
 			return 0, err
 		}
+		k.advance(name, to-pos)
 		pos = to
 	}
 	k.index(strings.TrimSuffix(name, ".log")+".index", base, ends)
 	return next, nil
+}
+
+// advance tells of progress from time to time.
+func (k *checking) advance(name string, bytes int64) {
+	k.read += bytes
+	k.bar.show(min(k.read, k.bar.total))
+	if k.read-k.said > 1<<30 {
+		k.progress(name)
+	}
 }
 
 // batch tells whether a batch is whole, and in its place.

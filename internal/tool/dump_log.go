@@ -45,6 +45,8 @@ type dump struct {
 	mismatches    map[string][][2]int64
 	order         []string
 	lastOfRecords int64
+	name          string   // of the file
+	records       []fields // of a batch, for its document
 }
 
 func runDumpLog(c *Call) error {
@@ -70,12 +72,29 @@ func runDumpLog(c *Call) error {
 	}
 	for _, name := range strings.Split(c.Args.Text("files"), ",") {
 		name = strings.TrimSpace(name)
-		fmt.Fprintln(c.Out, "Dumping "+name)
+		d.name = name
+		d.say("Dumping " + name)
 		if err := d.file(name); err != nil {
 			return err
 		}
 	}
+	return d.report()
+}
+
+// report tells of what does not fit together.
+func (d *dump) report() error {
+	c := d.c
 	for _, name := range d.order {
+		if c.JSON {
+			if len(d.mismatches[name])+len(d.notInOrder[name]) == 0 {
+				continue
+			}
+			document := map[string]any{"file": name, "mismatches": append([][2]int64{}, d.mismatches[name]...), "nonConsecutiveOffsets": append([][2]int64{}, d.notInOrder[name]...)}
+			if err := c.printJSON(document); err != nil {
+				return err
+			}
+			continue
+		}
 		if pairs := d.mismatches[name]; len(pairs) > 0 {
 			fmt.Fprintf(c.Err, "Mismatches in :%s\n", name)
 			for _, p := range pairs {
@@ -110,13 +129,13 @@ func (d *dump) file(name string) error {
 				return false // zeros that a crash left
 			}
 			first = false
-			fmt.Fprintf(d.c.Out, "timestamp: %d offset: %d\n", int64(binary.BigEndian.Uint64(e)), base+int64(binary.BigEndian.Uint32(e[8:])))
+			d.line("", fields{{"timestamp", int64(binary.BigEndian.Uint64(e))}, {"offset", base + int64(binary.BigEndian.Uint32(e[8:]))}})
 			return true
 		})
 	case ".txnindex":
 		return d.entries(name, 34, func(e []byte) bool {
 			at := func(i int) int64 { return int64(binary.BigEndian.Uint64(e[i:])) }
-			fmt.Fprintf(d.c.Out, "version: %d producerId: %d firstOffset: %d lastOffset: %d lastStableOffset: %d\n", binary.BigEndian.Uint16(e), at(2), at(10), at(18), at(26))
+			d.line("", fields{{"version", binary.BigEndian.Uint16(e)}, {"producerId", at(2)}, {"firstOffset", at(10)}, {"lastOffset", at(18)}, {"lastStableOffset", at(26)}})
 			return true
 		})
 	case ".snapshot":
@@ -158,12 +177,12 @@ func (d *dump) index(name string, base int64) error {
 			d.mismatches[name] = append(d.mismatches[name], [2]int64{offset, last})
 		}
 		if !d.verify {
-			fmt.Fprintf(d.c.Out, "offset: %d position: %d\n", offset, pos)
+			d.line("", fields{{"offset", offset}, {"position", pos}})
 		}
 		return true
 	})
 	if err == nil && d.verify {
-		fmt.Fprintf(d.c.Out, "%s passed sanity check.\n", name)
+		d.say(name + " passed sanity check.")
 	}
 	return err
 }
@@ -179,20 +198,17 @@ func (d *dump) snapshot(name string) error {
 	for e := data[10:]; len(e) > 0; e = e[46:] {
 		u64 := func(i int) int64 { return int64(binary.BigEndian.Uint64(e[i:])) }
 		u32 := func(i int) int32 { return int32(binary.BigEndian.Uint32(e[i:])) }
-		txn := "OptionalLong.empty"
-		if u64(38) >= 0 {
-			txn = fmt.Sprintf("OptionalLong[%d]", u64(38))
+		f := fields{{"producerId", u64(0)}, {"producerEpoch", int16(binary.BigEndian.Uint16(e[8:]))}, {"coordinatorEpoch", u32(34)},
+			{"currentTxnFirstOffset", optional{u64(38), u64(38) >= 0}}, {"lastTimestamp", u64(26)}}
+		if u64(14) < 0 {
+			d.line("", f, " ")
+			continue
 		}
-		fmt.Fprintf(d.c.Out, "producerId: %d producerEpoch: %d coordinatorEpoch: %d currentTxnFirstOffset: %s lastTimestamp: %d ",
-			u64(0), int16(binary.BigEndian.Uint16(e[8:])), u32(34), txn, u64(26))
-		if u64(14) >= 0 {
-			first := u32(10) - u32(22)
-			if first < 0 {
-				first = int32(int64(u32(10)) - int64(u32(22)) + 1<<31)
-			}
-			fmt.Fprintf(d.c.Out, "firstSequence: %d lastSequence: %d lastOffset: %d offsetDelta: %d timestamp: %d", first, u32(10), u64(14), u32(22), u64(26))
+		first := u32(10) - u32(22)
+		if first < 0 {
+			first = int32(int64(u32(10)) - int64(u32(22)) + 1<<31)
 		}
-		fmt.Fprintln(d.c.Out)
+		d.line("", append(f, fields{{"firstSequence", first}, {"lastSequence", u32(10)}, {"lastOffset", u64(14)}, {"offsetDelta", u32(22)}, {"timestamp", u64(26)}}...))
 	}
 	return nil
 }
@@ -207,7 +223,9 @@ func (d *dump) log(name string, base int64) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(d.c.Out, "Log starting offset: %d\n", base)
+	if !d.c.JSON {
+		fmt.Fprintf(d.c.Out, "Log starting offset: %d\n", base)
+	}
 	d.lastOfRecords = -1
 	size := min(info.Size(), d.maxBytes)
 	pos := int64(0)
@@ -228,30 +246,42 @@ func (d *dump) log(name string, base int64) error {
 		d.batch(name, b, pos)
 		pos += int64(entry)
 	}
-	if pos < size && d.maxBytes == 1<<31-1 {
+	switch whole := d.maxBytes == 1<<31-1; {
+	case pos == size || !whole:
+	case d.c.JSON:
+		d.line("", fields{{"invalidBytes", size - pos}})
+	default:
 		fmt.Fprintf(d.c.Out, "Found %d invalid bytes at the end of %s\n", size-pos, filepath.Base(name))
 	}
 	return d.c.Context.Err()
 }
 
 func (d *dump) batch(name string, b record.Batch, pos int64) {
-	horizon := "OptionalLong.empty"
-	if ms, ok := b.DeleteHorizon(); ok {
-		horizon = fmt.Sprintf("OptionalLong[%d]", ms)
-	}
+	var f fields
 	if b.Magic() >= 2 {
-		fmt.Fprintf(d.c.Out, "baseOffset: %d lastOffset: %d count: %d baseSequence: %d lastSequence: %d producerId: %d producerEpoch: %d partitionLeaderEpoch: %d isTransactional: %v isControl: %v deleteHorizonMs: %s",
-			b.BaseOffset(), b.LastOffset(), b.Count(), b.BaseSequence(), b.LastSequence(), b.ProducerID(), b.ProducerEpoch(), b.LeaderEpoch(), b.Transactional(), b.Control(), horizon)
+		horizon, ok := b.DeleteHorizon()
+		f = fields{{"baseOffset", b.BaseOffset()}, {"lastOffset", b.LastOffset()}, {"count", b.Count()}, {"baseSequence", b.BaseSequence()}, {"lastSequence", b.LastSequence()},
+			{"producerId", b.ProducerID()}, {"producerEpoch", b.ProducerEpoch()}, {"partitionLeaderEpoch", b.LeaderEpoch()}, {"isTransactional", b.Transactional()},
+			{"isControl", b.Control()}, {"deleteHorizonMs", optional{horizon, ok}}}
 	} else {
-		fmt.Fprintf(d.c.Out, "offset: %d", b.LastOffset())
+		f = fields{{"offset", b.LastOffset()}}
 	}
-	fmt.Fprintf(d.c.Out, " position: %d %s: %d size: %d magic: %d compresscodec: %s crc: %d isvalid: %v\n",
-		pos, b.TimestampType(), b.MaxTimestamp(), len(b), b.Magic(), b.Codec(), b.CRC(), b.Check() == nil)
-	if !d.deep {
-		return
+	f = append(f, fields{{"position", pos}, {b.TimestampType().String(), b.MaxTimestamp()}, {"size", len(b)}, {"magic", b.Magic()}, {"compresscodec", b.Codec().String()},
+		{"crc", b.CRC()}, {"isvalid", b.Check() == nil}}...)
+	d.records = nil
+	if !d.c.JSON {
+		d.line("", f)
 	}
-	if err := b.Each(0, func(r *record.Record) error { return d.record(name, b, r) }); err != nil {
-		fmt.Fprintf(d.c.Err, "%s: the records of the batch at position %d can't be read: %v\n", name, pos, err)
+	if d.deep {
+		if err := b.Each(0, func(r *record.Record) error { return d.record(name, b, r) }); err != nil {
+			fmt.Fprintf(d.c.Err, "%s: the records of the batch at position %d can't be read: %v\n", name, pos, err)
+		}
+	}
+	if d.c.JSON {
+		if d.deep {
+			f = append(f, field{"records", append([]fields{}, d.records...)})
+		}
+		d.line("", f)
 	}
 }
 
@@ -260,55 +290,68 @@ func (d *dump) record(name string, b record.Batch, r *record.Record) error {
 		d.notInOrder[name] = append(d.notInOrder[name], [2]int64{d.lastOfRecords, r.Offset})
 	}
 	d.lastOfRecords = r.Offset
-	length := func(p []byte) int {
-		if p == nil {
-			return -1
-		}
-		return len(p)
-	}
-	prefix := "| "
+	var f fields
 	if d.metadata {
-		fmt.Fprintf(d.c.Out, "| offset: %d %s: %d keySize: %d valueSize: %d", r.Offset, b.TimestampType(), r.Timestamp, length(r.Key), length(r.Value))
-		prefix = " "
-		if b.Magic() >= 2 {
-			var keys []string
-			for _, h := range r.Headers.All() {
-				keys = append(keys, h.Key)
-			}
-			fmt.Fprintf(d.c.Out, " sequence: %d headerKeys: [%s]", r.Sequence, strings.Join(keys, ","))
-		} else {
-			crc := b.CRC()
-			if b.Compressed() { // the inner message's
-				if m, err := record.BuildMessageSet(b.Magic(), record.None, record.Message{Timestamp: r.Timestamp, Key: r.Key, Value: r.Value}); err == nil {
-					crc = record.Batch(m).CRC()
-				}
-			}
-			fmt.Fprintf(d.c.Out, " isValid: true crc: %d}", crc)
-		}
-		if b.Control() && len(r.Key) >= 4 {
-			d.marker(r)
-		}
+		f = d.recordFields(b, r)
 	}
 	var key, value *string
 	var err error
 	if d.data && !b.Control() {
 		key, value, err = d.decode(r)
 	}
+	prefix := "| "
 	if key != nil {
-		fmt.Fprintf(d.c.Out, "%skey: %s", prefix, *key)
+		f = append(f, field{"key", *key})
+	} else if !d.metadata {
+		prefix = " "
 	}
 	if value != nil {
-		fmt.Fprintf(d.c.Out, " payload: %s", *value)
+		f = append(f, field{"payload", *value})
 	}
-	fmt.Fprintln(d.c.Out)
+	switch {
+	case d.c.JSON:
+		d.records = append(d.records, f)
+	case len(f) == 0:
+		fmt.Fprintln(d.c.Out)
+	default:
+		d.line(prefix, f)
+	}
 	return err
 }
 
-func (d *dump) marker(r *record.Record) {
-	switch kind := binary.BigEndian.Uint16(r.Key[2:]); {
-	case kind > 1 || len(r.Value) < 6:
-		fmt.Fprintf(d.c.Out, " controlType: UNKNOWN(%d)", kind)
-	default:
-		fmt.Fprintf(d.c.Out, " endTxnMarker: %s coordinatorEpoch: %d", [...]string{"ABORT", "COMMIT"}[kind], int32(binary.BigEndian.Uint32(r.Value[2:])))
+func (d *dump) recordFields(b record.Batch, r *record.Record) fields {
+	length := func(p []byte) int {
+		if p == nil {
+			return -1
+		}
+		return len(p)
 	}
+	f := fields{{"offset", r.Offset}, {b.TimestampType().String(), r.Timestamp}, {"keySize", length(r.Key)}, {"valueSize", length(r.Value)}}
+	if b.Magic() >= 2 {
+		keys := names{}
+		for _, h := range r.Headers.All() {
+			keys = append(keys, h.Key)
+		}
+		f = append(f, fields{{"sequence", r.Sequence}, {"headerKeys", keys}}...)
+	} else {
+		crc := b.CRC()
+		if b.Compressed() { // the inner message's
+			if m, err := record.BuildMessageSet(b.Magic(), record.None, record.Message{Timestamp: r.Timestamp, Key: r.Key, Value: r.Value}); err == nil {
+				crc = record.Batch(m).CRC()
+			}
+		}
+		f = append(f, fields{{"isValid", true}, {"crc", braced(crc)}}...)
+	}
+	if b.Control() && len(r.Key) >= 4 {
+		f = append(f, marker(r)...)
+	}
+	return f
+}
+
+func marker(r *record.Record) fields {
+	kind := binary.BigEndian.Uint16(r.Key[2:])
+	if kind > 1 || len(r.Value) < 6 {
+		return fields{{"controlType", fmt.Sprintf("UNKNOWN(%d)", kind)}}
+	}
+	return fields{{"endTxnMarker", [...]string{"ABORT", "COMMIT"}[kind]}, {"coordinatorEpoch", int32(binary.BigEndian.Uint32(r.Value[2:]))}}
 }

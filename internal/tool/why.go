@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,6 +70,9 @@ func why(ctx context.Context, admin *kadm.Client, k *kgo.Client, topic string) (
 	meta, err := admin.Metadata(ctx, topic)
 	if err != nil {
 		return nil, err
+	}
+	if err := meta.Topics[topic].Err; errors.Is(err, kerr.InvalidTopicException) {
+		return nil, fmt.Errorf("%q can't be a topic's name: %w", topic, err)
 	}
 	brokers := meta.Brokers.NodeIDs()
 	slices.SortStableFunc(brokers, func(a, b int32) int {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -228,10 +229,21 @@ func TestNothingIsDestroyedUnasked(t *testing.T) {
 
 // Long work shows how far it is.
 func TestLongWorkHasABar(t *testing.T) {
-	c := newCommands(t)
+	b := real.Barnabas(t, 1)
+	c := commands{t, b.Addr, b.Keeper, t.TempDir()}
 	p := sit(t, c.args("producer-perf-test --topic a --num-records 2000 --record-size 10 --throughput 1000 --producer-props bootstrap.servers=@B")...)
 	p.sees("] ")
 	p.sees(" of 2000 records sent")
 	p.sees("2000 records sent, ")
+	p.ends(0)
+
+	// Enough to check that it takes a while: the same folder often.
+	c.run("producer-perf-test --topic a --num-records 200000 --record-size 500 --throughput -1 --producer-props bootstrap.servers=@B", "")
+	const often = 20
+	folders := strings.TrimSuffix(strings.Repeat(filepath.Join(b.Dir, "a-0")+",", often), ",")
+	p = sit(t, "check-log", "--log-dirs", folders)
+	p.sees("] ")
+	p.sees(" bytes checked")
+	p.sees(fmt.Sprint(often, " partitions, "))
 	p.ends(0)
 }
