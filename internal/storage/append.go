@@ -106,6 +106,10 @@ func (l *Log) appendLocked(req AppendRequest, sum summary, m marker) (AppendInfo
 				info.LogAppendTime, info.Duplicate = old.timestamp, true
 				return info, nil
 			}
+			if l.mu.producers.mayRepeat(b) {
+				l.recallLocked()
+				return l.appendLocked(req, sum, m)
+			}
 		}
 		if err := l.mu.producers.check(b, m, req.Origin, req.Verified); err != nil {
 			return info, err
@@ -482,7 +486,7 @@ func (s *segment) unreserve() error {
 // emptySegment makes a segment whose file comes with its first record: most
 // partitions of a large cluster are idle.
 func (l *Log) emptySegment(base, now int64) *segment {
-	seg := newSegment(l.dir().cache, l.folder(), base, now)
+	seg := newSegment(l.home.Load(), base, now)
 	seg.offsets.fresh()
 	seg.times.fresh()
 	seg.txns.reset(false)

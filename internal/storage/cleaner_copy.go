@@ -63,7 +63,7 @@ func (r *cleanerRun) copyGroup(group []*segment) (*segment, error) {
 	if err := l.dir().fs.SetModTime(name(logSuffix), c.modified); err != nil {
 		return nil, err
 	}
-	s := newSegment(l.dir().cache, l.folder(), base, l.dir().now().UnixMilli())
+	s := newSegment(l.home.Load(), base, l.dir().now().UnixMilli())
 	s.size.Store(c.size)
 	s.maxTimestamp.Store(c.index.maxTs)
 	s.maxOffset.Store(c.index.maxOff)

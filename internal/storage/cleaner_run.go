@@ -66,6 +66,9 @@ func (r *cleanerRun) clean(job cleaning, now int64) error {
 	}
 	r.legacyMs = r.legacyHorizon()
 	r.txns = newCleanedTxns()
+	if err := l.recallBeforeLoss(); err != nil {
+		return stale(err)
+	}
 	r.last = l.lastRecords()
 	before, after := int64(0), int64(0)
 	for _, group := range r.groups(end) {

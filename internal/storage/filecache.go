@@ -2,6 +2,7 @@ package storage
 
 import (
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -23,21 +24,29 @@ type fileCache struct {
 
 func newFileCache(fsys vfs.FS, limit int) *fileCache { return &fileCache{fs: fsys, limit: limit} }
 
+// location is where the files of a segment lie. They share it, and work their
+// names out when they are opened: there are many more of them than open files.
+type location struct {
+	base int64
+	home atomic.Pointer[home] // the log's, changes when the log has moved
+}
+
+func (at *location) name(suffix string) string {
+	return filepath.Join(at.home.Load().folder, offsetName(at.base, suffix))
+}
+
 // handle is a file by name, opened when it is needed.
 type handle struct {
-	cache  *fileCache
-	name   atomic.Pointer[string]
+	at     *location
+	suffix string
 	ref    atomic.Pointer[FileRef] // the cache's reference; nil while not open
 	used   atomic.Bool             // since the clock last passed
 	closed atomic.Bool
 	slot   int // in cache.mu.open, guarded by cache.mu
 }
 
-func newHandle(c *fileCache, name string) *handle {
-	h := &handle{cache: c}
-	h.name.Store(&name)
-	return h
-}
+func (h *handle) path() string      { return h.at.name(h.suffix) }
+func (h *handle) cache() *fileCache { return h.at.home.Load().dir.cache } // one for all directories
 
 func (r *FileRef) tryAcquire() bool {
 	for {
@@ -69,7 +78,7 @@ func (h *handle) acquireFlag(flag int) (*FileRef, error) {
 		if h.closed.Load() {
 			return nil, ErrClosed
 		}
-		f, err := h.cache.fs.OpenFile(*h.name.Load(), flag, 0o644)
+		f, err := h.cache().fs.OpenFile(h.path(), flag, 0o644)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +86,7 @@ func (h *handle) acquireFlag(flag int) (*FileRef, error) {
 		r.refs.Store(2) // the cache's and the caller's
 		h.used.Store(true)
 		if h.ref.CompareAndSwap(nil, r) {
-			h.cache.add(h)
+			h.cache().add(h)
 			if h.closed.Load() {
 				h.drop()
 			}
@@ -104,7 +113,7 @@ func (h *handle) cached() *FileRef {
 
 // drop gives the cache's reference up.
 func (h *handle) drop() {
-	h.cache.remove(h)
+	h.cache().remove(h)
 	if r := h.ref.Swap(nil); r != nil {
 		r.release()
 	}
@@ -114,15 +123,6 @@ func (h *handle) drop() {
 func (h *handle) close() {
 	h.closed.Store(true)
 	h.drop()
-}
-
-// rename moves the file and follows it.
-func (h *handle) rename(to string) error {
-	if err := h.cache.fs.Rename(*h.name.Load(), to); err != nil {
-		return err
-	}
-	h.name.Store(&to)
-	return nil
 }
 
 func (c *fileCache) add(h *handle) {

@@ -33,7 +33,7 @@ const (
 // state.
 type index struct {
 	width int
-	file  *handle
+	file  handle
 	state atomic.Pointer[indexState]
 	check sync.Mutex // lets one reader look at the file first, and rebuild it
 }
@@ -49,10 +49,12 @@ type indexState struct {
 	gen    uint64       // counts replacements, see flush
 }
 
-func newIndex(c *fileCache, path string, width int) *index {
-	x := &index{width: width, file: newHandle(c, path)}
-	x.state.Store(&indexState{})
-	return x
+// unknown is the state of an index whose file was not looked at.
+var unknown = &indexState{}
+
+func (x *index) init(at *location, suffix string, width int) {
+	x.width, x.file.at, x.file.suffix = width, at, suffix
+	x.state.Store(unknown)
 }
 
 // fresh makes the index that of a new, empty segment.

@@ -257,7 +257,7 @@ func (l *Log) openSegments(f folder) ([]*segment, error) {
 	now := l.dir().now().UnixMilli()
 	var segs []*segment
 	for _, base := range f.bases {
-		s := newSegment(l.dir().cache, l.folder(), base, now)
+		s := newSegment(l.home.Load(), base, now)
 		info, err := l.dir().fs.Stat(s.path())
 		if err != nil {
 			return nil, err
@@ -489,6 +489,7 @@ func (l *Log) loadProducers(snapshots []int64, segs []*segment, end int64, intac
 			got, err := decodeProducers(data)
 			if err == nil {
 				p, from, l.snapshotAt = got, offset, offset
+				p.snapshot = offset
 				intact = false
 				break
 			}
@@ -509,7 +510,6 @@ func (l *Log) loadProducers(snapshots []int64, segs []*segment, end int64, intac
 			return nil, err
 		}
 	}
-	l.recall(p, segs, from)
 	if intact || from >= end {
 		return p, nil
 	}

@@ -71,8 +71,8 @@ type Log struct {
 	// mu is the append lock; see the package comment.
 	mu struct {
 		sync.Mutex
-		idle      *sync.Cond // signalled when busy ends
-		busy      bool       // the end of the log is being moved by hand
+		idle      sync.Cond // signalled when busy ends
+		busy      bool      // the end of the log is being moved by hand
 		producers *producers
 		snapshots []pendingSnapshot // taken at rolls, not written yet
 		jitter    int64             // of the active segment, ms
@@ -109,18 +109,20 @@ const (
 	closed
 )
 
+var noSegments = new([]*segment)
+
 func newLog(tp wire.TopicPartition, at home, c *config.Topic) *Log {
 	l := &Log{tp: tp}
 	l.home.Store(&at)
 	l.config.Store(c)
-	l.mu.idle = sync.NewCond(&l.mu.Mutex)
+	l.mu.idle.L = &l.mu
 	l.mu.producers = newProducers()
 	l.epochs.mu.synced = true
 	l.snapshotAt, l.assigned = -1, -1
 	l.unstable.Store(-1)
 	l.cutTo.Store(math.MaxInt64)
 	l.cleaned.Store(-1)
-	l.segments.Store(&[]*segment{})
+	l.segments.Store(noSegments)
 	return l
 }
 

@@ -535,14 +535,15 @@ func (c *Log) become(l *Log) error {
 func (l *Log) adopt(c *Log, folder string) {
 	c.state.Store(closed)
 	segs := *c.segments.Load()
+	now := &home{c.dir(), folder}
 	for _, s := range segs {
-		s.relocate(folder)
+		s.home.Store(now)
 	}
 	active := segs[len(segs)-1]
 	l.mu.Lock()
 	old := *l.segments.Load()
 	l.tail.replace(active.base, active.size.Load(), c.tail.end.Load(), func() { l.publish(segs) })
-	l.home.Store(&home{c.dir(), folder})
+	l.home.Store(now)
 	l.recovery.Store(c.recovery.Load())
 	l.flushed.Store(c.flushed.Load())
 	l.unflushed.Store(0)

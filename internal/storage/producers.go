@@ -52,6 +52,7 @@ type openTxn struct {
 // ProducerStateManager). Log.mu guards it.
 type producers struct {
 	byID         map[int64]*producer
+	snapshot     int64     // they come from one of this offset, which had only their last batches; 0: from none
 	ongoing      []openTxn // by first offset
 	unreplicated []openTxn // ended, the marker not below the high watermark yet
 }

@@ -103,6 +103,53 @@ func TestProducersAreRememberedAcrossStops(t *testing.T) {
 	}
 }
 
+// What a snapshot leaves out is read when a client repeats it, not when the log is
+// loaded, and is known also when other batches came first or the records went.
+func TestBatchesBeforeASnapshotAreRecalledWhenTheyAreNeeded(t *testing.T) {
+	const batches = 8
+	for _, first := range []string{"", "a batch of its own", "retention", "compaction"} {
+		t.Run(first, func(t *testing.T) {
+			mem, c := vfs.NewMem(), newClock()
+			m := open(t, options(t, mem, c))
+			cfg := topicConfig(t, "segment.bytes", "100", "retention.bytes", "1", "cleanup.policy", "delete")
+			if first == "compaction" {
+				cfg = topicConfig(t, "segment.bytes", "100", "cleanup.policy", "compact", "min.cleanable.dirty.ratio", "0")
+			}
+			l := create(t, m, cfg)
+			for seq := range int32(batches) {
+				expectAt(t, int64(seq), false)(produce(t, l, 1, 0, seq, 1))
+			}
+			must(t, m.Close())
+			m = open(t, options(t, mem, c))
+			defer m.Close()
+			l, _ = m.Log(tp0)
+			l.SetConfig(cfg)
+			must(t, l.ready())
+			if e := l.mu.producers.byID[1]; e.n != 1 {
+				t.Fatalf("%d batches are known of a log that was loaded, the snapshot has one", e.n)
+			}
+			oldest, size := int32(batches-remembered), l.Size()
+			l.SetHighWatermark(batches)
+			switch first {
+			case "a batch of its own":
+				expectAt(t, batches, false)(produce(t, l, 1, 0, batches, 1))
+				oldest++
+			case "retention":
+				must(t, l.retain(c.Now().UnixMilli()))
+			case "compaction":
+				cleanAll(t, m)
+			}
+			if (first == "retention" || first == "compaction") && l.Size() == size {
+				t.Fatal("no record has gone")
+			}
+			for seq := int32(batches - 1); seq >= oldest; seq-- {
+				expectAt(t, int64(seq), true)(produce(t, l, 1, 0, seq, 1))
+			}
+			expectErr(t, ErrOutOfOrderSequence, wire.OutOfOrderSequenceNumber)(produce(t, l, 1, 0, oldest-1, 1))
+		})
+	}
+}
+
 func TestIdleProducersExpire(t *testing.T) {
 	c := newClock()
 	m := open(t, options(t, vfs.NewMem(), c))

@@ -265,7 +265,7 @@ func (l *Log) cutSegments(segs []*segment, i int, end int64, cause error) ([]*se
 	for _, s := range segs[i:] {
 		aside := s.path() + ".0" + cutSuffix
 		l.dir().log.Warn("a segment was set aside", "partition", l.tp.String(), "segment", s.base, "bytes", s.size.Load(), "end", end, "kept in", aside, "cause", cause)
-		if err := s.file.rename(aside); err != nil {
+		if err := l.dir().fs.Rename(s.path(), aside); err != nil {
 			return nil, 0, err
 		}
 		l.dir().removeLater([]string{aside}, keepCut.Milliseconds())

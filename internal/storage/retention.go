@@ -78,6 +78,9 @@ func (l *Log) retain(now int64) error {
 			return err
 		}
 	}
+	if err := l.recallBeforeLoss(); err != nil {
+		return err
+	}
 	l.lockIdle()
 	segs = *l.segments.Load()
 	gone, kept := segs[:n], segs[n:]

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
-	"path/filepath"
 	"sync/atomic"
 
 	"barnabas/internal/record"
@@ -13,12 +12,11 @@ import (
 
 // segment is one .log file with its indexes.
 type segment struct {
-	base    int64
-	dir     string // the partition's folder
-	file    *handle
-	offsets *index
-	times   *index
-	txns    *txnIndex
+	location
+	file    handle
+	offsets index
+	times   index
+	txns    txnIndex
 	size    atomic.Int64 // bytes of the .log file that count
 	created int64        // ms; when this process made or found it
 
@@ -41,34 +39,23 @@ type segment struct {
 	rebuilt atomic.Bool // the index was rebuilt once; not again for long scans
 }
 
-func newSegment(c *fileCache, dir string, base, now int64) *segment {
-	path := func(suffix string) string { return filepath.Join(dir, offsetName(base, suffix)) }
-	s := &segment{
-		base: base, dir: dir, created: now, firstTimestamp: -1, lastTimeEntry: -1,
-		file:    newHandle(c, path(logSuffix)),
-		offsets: newIndex(c, path(indexSuffix), offsetEntry),
-		times:   newIndex(c, path(timeIndexSuffix), timeEntry),
-		txns:    &txnIndex{path: path(txnIndexSuffix)},
-	}
+func newSegment(at *home, base, now int64) *segment {
+	s := &segment{created: now, firstTimestamp: -1, lastTimeEntry: -1}
+	s.base = base
+	s.home.Store(at)
+	s.file.at, s.file.suffix = &s.location, logSuffix
+	s.offsets.init(&s.location, indexSuffix, offsetEntry)
+	s.times.init(&s.location, timeIndexSuffix, timeEntry)
+	s.txns.at = &s.location
 	s.maxTimestamp.Store(-1)
 	s.maxOffset.Store(-1)
 	return s
 }
 
-func (s *segment) path() string { return *s.file.name.Load() }
+func (s *segment) path() string { return s.file.path() }
 
 func (s *segment) corrupt(offset, pos int64, cause error) error {
 	return &CorruptionError{Path: s.path(), Segment: s.base, Offset: offset, Pos: pos, Cause: cause}
-}
-
-// relocate follows the segment's folder, which was renamed.
-func (s *segment) relocate(folder string) {
-	s.dir = folder
-	for _, f := range []*handle{s.file, s.offsets.file, s.times.file} {
-		name := filepath.Join(folder, filepath.Base(*f.name.Load()))
-		f.name.Store(&name)
-	}
-	s.txns.path = filepath.Join(folder, filepath.Base(s.txns.path))
 }
 
 // close ends the handles; slices in use stay readable.
@@ -201,8 +188,8 @@ func (s *segment) adoptIndexes() (bool, error) {
 		good = !ok || int64(binary.BigEndian.Uint32(e[4:])) < s.size.Load()
 	}
 	if !good || !goodTimes {
-		s.offsets.state.Store(&indexState{})
-		s.times.state.Store(&indexState{})
+		s.offsets.state.Store(unknown)
+		s.times.state.Store(unknown)
 	}
 	return good && goodTimes, nil
 }
@@ -317,7 +304,8 @@ func (s *segment) largest(fsys vfs.FS) (int64, error) {
 func (s *segment) markDeleted(fsys vfs.FS) ([]string, error) {
 	var names []string
 	var errs []error
-	for _, name := range []string{s.path(), *s.offsets.file.name.Load(), *s.times.file.name.Load(), s.txns.path} {
+	for _, suffix := range []string{logSuffix, indexSuffix, timeIndexSuffix, txnIndexSuffix} {
+		name := s.name(suffix)
 		err := fsys.Rename(name, name+deletedSuffix)
 		if err == nil {
 			names = append(names, name+deletedSuffix)

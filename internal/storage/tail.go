@@ -15,18 +15,24 @@ type tail struct {
 	end  atomic.Int64  // offset of the next record
 	base atomic.Int64  // of the active segment
 	size atomic.Int64  // bytes of the active segment
-	// the newest batches: first and last offset, position
-	ring  [tailRing]struct{ first, last, pos atomic.Int64 }
+	// the newest batches; nil before the first: most logs are idle
+	ring  atomic.Pointer[[tailRing]tailBatch]
 	count atomic.Uint64 // batches put in since the last reset
 }
+
+type tailBatch struct{ first, last, pos atomic.Int64 }
 
 func (t *tail) begin() { t.seq.Add(1) }
 func (t *tail) done()  { t.seq.Add(1) }
 
 // put remembers a batch; between begin and done.
 func (t *tail) put(first, last, pos int64) {
-	n := t.count.Load()
-	slot := &t.ring[n%tailRing]
+	n, ring := t.count.Load(), t.ring.Load()
+	if ring == nil {
+		ring = new([tailRing]tailBatch)
+		t.ring.Store(ring)
+	}
+	slot := &ring[n%tailRing]
 	slot.first.Store(first)
 	slot.last.Store(last)
 	slot.pos.Store(pos)
@@ -81,10 +87,10 @@ func (t *tail) find(v *tailView, offset, bound int64) {
 	if offset >= v.end {
 		offset = -1 // nothing to look for
 	}
-	n := t.count.Load()
+	n, ring := t.count.Load(), t.ring.Load()
 	pos, next := int64(-1), v.size // of the batch after the one looked at
 	for i := uint64(1); i <= min(n, tailRing); i++ {
-		slot := &t.ring[(n-i)%tailRing]
+		slot := &ring[(n-i)%tailRing]
 		first, last, at := slot.first.Load(), slot.last.Load(), slot.pos.Load()
 		if v.boundPos < 0 && first <= bound {
 			v.boundPos = at

@@ -29,14 +29,16 @@ type abortedTxn struct {
 
 // txnIndex keeps the entries in memory: there are few. Its mutex is a leaf.
 type txnIndex struct {
-	path string
-	mu   struct {
+	at *location
+	mu struct {
 		sync.Mutex
 		loaded bool
 		all    []abortedTxn
 		saved  int // entries that the file holds; -1: it must be written anew
 	}
 }
+
+func (x *txnIndex) path() string { return x.at.name(txnIndexSuffix) }
 
 var errTxnIndex = errors.New("malformed transaction index")
 
@@ -77,13 +79,13 @@ func (x *txnIndex) load(fsys vfs.FS) error {
 	if loaded {
 		return nil
 	}
-	data, err := vfs.ReadFile(fsys, x.path, maxSmallFile)
+	data, err := vfs.ReadFile(fsys, x.path(), maxSmallFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	all, err := parseTxnIndex(data)
 	if err != nil {
-		return fmt.Errorf("%s: %w", x.path, err)
+		return fmt.Errorf("%s: %w", x.path(), err)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -159,7 +161,7 @@ func (x *txnIndex) flush(d *logDir) error {
 	if saved < 0 {
 		flag, from = flag|os.O_TRUNC, 0
 	}
-	f, err := d.fs.OpenFile(x.path, flag, 0o644)
+	f, err := d.fs.OpenFile(x.path(), flag, 0o644)
 	if err != nil {
 		return err
 	}
