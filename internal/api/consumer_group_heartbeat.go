@@ -14,7 +14,7 @@ var _ = register(API{
 	Key: 68, Name: "ConsumerGroupHeartbeat", Min: 0, Max: 1, MaxFrame: 16 << 20, Expansion: 16,
 	Versions: []string{
 		"membership of a group whose assignment the coordinator makes (KIP-848)",
-		"members make their ids (KIP-1082); without the protocol it is not listed; regular expressions are refused",
+		"members make their ids (KIP-1082); without the protocol it is not listed; topics by a regular expression of RE2",
 	},
 	Handle: handleConsumerGroupHeartbeat,
 })

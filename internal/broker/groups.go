@@ -44,6 +44,8 @@ func (b *Broker) newGroups(c *config.Broker) *api.Groups {
 			}
 			return "", false
 		},
+		Topics:     b.metadata.Names,
+		TopicsCame: b.metadata.Came,
 	}
 	policy := strings.ToLower(c.String("group.consumer.migration.policy"))
 	conf.Upgrade = policy == "upgrade" || policy == "bidirectional"

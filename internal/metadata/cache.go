@@ -18,6 +18,7 @@ type Cache struct {
 	cluster atomic.Pointer[Cluster]
 	topics  sync.Map // topic name to *Topic
 	ids     sync.Map // wire.UUID to topic name
+	came    atomic.Uint64
 
 	mu struct {
 		sync.Mutex
@@ -79,6 +80,9 @@ func (c *Cache) Topics() []*Topic {
 func (c *Cache) Names(f func(string) bool) {
 	c.topics.Range(func(name, _ any) bool { return f(name.(string)) })
 }
+
+// Came counts the topics that have come.
+func (c *Cache) Came() uint64 { return c.came.Load() }
 
 // Changed returns a channel that is closed at the next update. A waiter takes
 // it first, then looks, then waits.
@@ -225,6 +229,9 @@ func (c *Cache) updateTopicLocked(name string, id wire.UUID, states []*kmsg.Upda
 		return removed
 	}
 	c.topics.Store(name, now)
+	if len(old.Partitions) == 0 || old.ID != id {
+		c.came.Add(1) // after it is there: who has seen the number has seen the topic
+	}
 	if !id.IsZero() {
 		c.ids.Store(id, name)
 	}

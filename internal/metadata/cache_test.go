@@ -93,6 +93,24 @@ func TestTopicIDsMergeAndZeroRemoves(t *testing.T) {
 	}
 }
 
+func TestTopicsThatComeAreCounted(t *testing.T) {
+	c, a := New(), wire.NewUUID()
+	for i, step := range []struct {
+		states []kmsg.UpdateMetadataRequestTopicState
+		came   uint64
+	}{
+		{[]kmsg.UpdateMetadataRequestTopicState{topicState("t", a, part(0, 1)), topicState("u", wire.NewUUID(), part(0, 1))}, 2},
+		{[]kmsg.UpdateMetadataRequestTopicState{topicState("t", a, part(0, 2), part(1, 1))}, 2},
+		{[]kmsg.UpdateMetadataRequestTopicState{topicState("u", wire.NewUUID(), part(0, 1))}, 3}, // another of that name
+		{[]kmsg.UpdateMetadataRequestTopicState{topicState("t", a, part(0, LeaderDuringDelete), part(1, LeaderDuringDelete))}, 3},
+		{[]kmsg.UpdateMetadataRequestTopicState{topicState("t", wire.NewUUID(), part(0, 1))}, 4},
+	} {
+		if c.Update(update(1, nil, step.states...)); c.Came() != step.came {
+			t.Errorf("step %d: %d topics have come, want %d", i, c.Came(), step.came)
+		}
+	}
+}
+
 func TestEveryVersionOfUpdateMetadata(t *testing.T) {
 	for v := int16(0); v <= 8; v++ {
 		t.Run(fmt.Sprint("v", v), func(t *testing.T) {

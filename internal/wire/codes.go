@@ -131,6 +131,7 @@ const (
 	TelemetryTooLarge                  Code = 118
 	InvalidRegistration                Code = 119
 	TransactionAbortable               Code = 120
+	InvalidRegularExpression           Code = 128 // of Kafka 4.0 and later
 )
 
 var codes = map[Code]struct {
@@ -259,6 +260,7 @@ var codes = map[Code]struct {
 	TelemetryTooLarge:                  {"TELEMETRY_TOO_LARGE", false},
 	InvalidRegistration:                {"INVALID_REGISTRATION", false},
 	TransactionAbortable:               {"TRANSACTION_ABORTABLE", false},
+	InvalidRegularExpression:           {"INVALID_REGULAR_EXPRESSION", false},
 }
 
 // String returns Kafka's name of the code, such as UNKNOWN_TOPIC_OR_PARTITION.

@@ -27,7 +27,7 @@ type subscriber struct {
 // retarget computes the target of every member, stores those that change and
 // then the target's epoch. It returns that of one member, which is new or has
 // changed (TargetAssignmentBuilder).
-func (m *Machine) retarget(g *group, c *consumerGroup, changed *consumerMember, replaces string, topics []topicShape, epoch int32, out *coordinator.Effects) assignment {
+func (m *Machine) retarget(g *group, c *consumerGroup, changed *consumerMember, replaces string, topics []topicShape, patterns map[string][]string, epoch int32, out *coordinator.Effects) assignment {
 	members := []*consumerMember{changed}
 	for _, id := range c.order {
 		if id != changed.id && id != replaces {
@@ -48,7 +48,7 @@ func (m *Machine) retarget(g *group, c *consumerGroup, changed *consumerMember, 
 		if member == changed && replaces != "" {
 			had = c.target[replaces]
 		}
-		all = append(all, subscriber{member.id, member.topics, had})
+		all = append(all, subscriber{member.id, member.wants(patterns), had})
 	}
 	shapes := make(map[string]topicShape, len(topics))
 	for _, t := range topics {

@@ -35,8 +35,12 @@ type consumerGroup struct {
 	// subscribers counts, for each topic, the members that subscribed to it.
 	subscribers map[string]int
 	topics      []topicShape // the subscribed topics, as they were when the epoch grew, by name
-	target      map[string]assignment
-	owners      map[owned]string // the member that has a partition, or must give it up
+	// patterns are the topics, in order, that each regular expression of the
+	// members matches.
+	patterns map[string][]string
+	looked   look
+	target   map[string]assignment
+	owners   map[owned]string // the member that has a partition, or must give it up
 }
 
 // owned is a partition by its topic's id.
@@ -58,7 +62,7 @@ type consumerMember struct {
 	id, clientID, host string
 	instance, rack     *string
 	topics             []string // sorted
-	regex              *string  // of later versions; kept, not matched
+	regex              *string  // "": none
 	rebalanceTimeout   int32    // ms
 	assignor           *string
 	classic            *classicMember // it speaks the classic protocol
@@ -78,7 +82,7 @@ type classicMember struct {
 func newConsumerGroup() *consumerGroup {
 	return &consumerGroup{
 		assigned: -1, members: map[string]*consumerMember{}, static: map[string]string{}, subscribers: map[string]int{},
-		target: map[string]assignment{}, owners: map[owned]string{},
+		patterns: map[string][]string{}, target: map[string]assignment{}, owners: map[owned]string{},
 	}
 }
 
@@ -215,6 +219,8 @@ func (m *Machine) replayConsumer(k key, e coordinator.Entry) error {
 		changed.epoch, changed.previous, changed.state = v.member.epoch, v.member.previous, v.member.state
 		changed.partitions, changed.revoking = v.member.partitions, v.member.revoking
 		c.put(&changed)
+	case patternKey:
+		c.patterns[k.member] = v.matches
 	}
 	return nil
 }
@@ -242,5 +248,7 @@ func (m *Machine) replayConsumerTombstone(g *group, k key) {
 			changed.epoch, changed.previous, changed.state, changed.partitions, changed.revoking = leaveEpoch, leaveEpoch, reconciled, nil, nil
 			c.put(&changed)
 		}
+	case patternKey:
+		delete(c.patterns, k.member)
 	}
 }

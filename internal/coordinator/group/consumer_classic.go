@@ -54,6 +54,7 @@ func (m *Machine) joinConsumers(g *group, j *joining) {
 	after = m.assignMember(g, c, before, after, h)
 	if m.tooLarge(j.out) {
 		j.out.Reset() // nothing has changed yet
+		m.lookAgain(g.id)
 		j.refuse(wire.UnknownServerError)
 		return
 	}

@@ -31,6 +31,7 @@ type heartbeat struct {
 	instance, rack   *string
 	rebalanceTimeout int32    // ms; -1: as before
 	topics           []string // nil: as before
+	regex            *string  // the same; "": none
 	assignor         *string
 	has              assignment // what the member has
 	told             bool       // whether it told
@@ -60,6 +61,7 @@ func (m *Machine) ConsumerHeartbeat(r *kmsg.ConsumerGroupHeartbeatRequest, clien
 	answer, refused := m.consumerHeartbeat(r, clientID, host, now, out)
 	if refused == nil && m.tooLarge(out) {
 		out.Reset() // nothing has changed yet
+		m.lookAgain(r.Group)
 		refused = refuse(wire.UnknownServerError, "The group's records are larger than a record may be.")
 	}
 	if refused != nil {
@@ -83,7 +85,7 @@ func (m *Machine) consumerHeartbeat(r *kmsg.ConsumerGroupHeartbeatRequest, clien
 	}
 	h := &heartbeat{
 		group: r.Group, member: r.MemberID, epoch: r.MemberEpoch, instance: r.InstanceID, rack: r.RackID, rebalanceTimeout: r.RebalanceTimeoutMillis,
-		assignor: r.ServerAssignor, told: r.Topics != nil, clientID: clientID, host: host, now: now, out: out, create: r.MemberEpoch == joinEpoch,
+		regex: r.SubscribedTopicRegex, assignor: r.ServerAssignor, told: r.Topics != nil, clientID: clientID, host: host, now: now, out: out, create: r.MemberEpoch == joinEpoch,
 	}
 	if r.SubscribedTopicNames != nil {
 		h.topics = sortedNames(r.SubscribedTopicNames)
@@ -108,7 +110,7 @@ func (m *Machine) consumerHeartbeat(r *kmsg.ConsumerGroupHeartbeatRequest, clien
 	answer := kmsg.NewPtrConsumerGroupHeartbeatResponse()
 	answer.MemberID, answer.MemberEpoch, answer.HeartbeatIntervalMillis = &after.id, after.epoch, int32(m.c.ConsumerHeartbeat.Milliseconds())
 	// Who asked for all is told all; else what has changed.
-	full := h.create || r.RebalanceTimeoutMillis != -1 && r.SubscribedTopicNames != nil && r.Topics != nil
+	full := h.create || r.RebalanceTimeoutMillis != -1 && (r.SubscribedTopicNames != nil || r.SubscribedTopicRegex != nil) && r.Topics != nil
 	if full || !after.partitions.equal(before.partitions) {
 		a := kmsg.NewConsumerGroupHeartbeatResponseAssignment()
 		for _, topic := range after.partitions.topics() {
@@ -132,8 +134,6 @@ func checkHeartbeat(r *kmsg.ConsumerGroupHeartbeatRequest) *refusal {
 		return invalid("RackId can't be empty.")
 	case r.MemberEpoch < staticLeaveEpoch:
 		return invalid("MemberEpoch is invalid.")
-	case r.SubscribedTopicRegex != nil && *r.SubscribedTopicRegex != "":
-		return invalid("SubscribedTopicRegex is not supported.")
 	case (r.MemberEpoch != joinEpoch || r.Version >= 1) && strings.TrimSpace(r.MemberID) == "":
 		return invalid("MemberId can't be empty.")
 	case r.MemberEpoch == staticLeaveEpoch && r.InstanceID == nil:
@@ -142,10 +142,14 @@ func checkHeartbeat(r *kmsg.ConsumerGroupHeartbeatRequest) *refusal {
 		return invalid("RebalanceTimeoutMs must be provided in first request.")
 	case r.MemberEpoch == joinEpoch && (r.Topics == nil || len(r.Topics) > 0):
 		return invalid("TopicPartitions must be empty when (re-)joining.")
-	case r.MemberEpoch == joinEpoch && len(r.SubscribedTopicNames) == 0:
-		return invalid("SubscribedTopicNames must be set in first request.")
+	case r.MemberEpoch == joinEpoch && r.SubscribedTopicNames == nil && r.SubscribedTopicRegex == nil:
+		return invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
 	case r.ServerAssignor != nil && assignors[*r.ServerAssignor] == nil:
 		return refuse(wire.UnsupportedAssignor, "ServerAssignor %s is not supported. Supported assignors: uniform, range.", *r.ServerAssignor)
+	case r.SubscribedTopicRegex != nil:
+		if _, err := compilePattern(*r.SubscribedTopicRegex); err != nil {
+			return refuse(wire.InvalidRegularExpression, "SubscribedTopicRegex `%s` is not a valid regular expression: %s.", *r.SubscribedTopicRegex, err)
+		}
 	}
 	return nil
 }
@@ -220,6 +224,12 @@ func (m *Machine) consumerMember(g *group, c *consumerGroup, h *heartbeat) (befo
 	if h.topics != nil {
 		changed.topics = h.topics
 	}
+	if h.regex != nil {
+		changed.regex = h.regex
+	}
+	if h.classic != nil {
+		changed.regex = nil
+	}
 	return known, &changed, nil
 }
 
@@ -275,12 +285,13 @@ func (h *heartbeat) checkEpoch(known *consumerMember) *refusal {
 // assignMember stores what a member tells, raises the group's epoch and the
 // target if that changes anything, and moves the member towards its target.
 func (m *Machine) assignMember(g *group, c *consumerGroup, before, after *consumerMember, h *heartbeat) *consumerMember {
-	resubscribed := !slices.Equal(before.topics, after.topics)
+	resubscribed := !slices.Equal(before.topics, after.topics) || before.pattern() != after.pattern()
 	if !sameMember(before, after) {
 		g.putMember(after, h.out)
 	}
-	topics := m.shapes(c.subscribedWith(after, h.replaces))
-	grown := resubscribed || h.replaces == "" && c.members[after.id] == nil
+	patterns, matchesChanged := m.match(g, c, before, after, h)
+	topics := m.shapes(c.subscribedWith(after, h.replaces, patterns))
+	grown := resubscribed || matchesChanged || h.replaces == "" && c.members[after.id] == nil
 	if !slices.Equal(topics, c.topics) {
 		h.out.Append(consumerKey(subscriptionKey, g.id, ""), subscriptionValue(topics))
 		grown = true
@@ -294,7 +305,7 @@ func (m *Machine) assignMember(g *group, c *consumerGroup, before, after *consum
 		g.putEpoch(epoch, h.out)
 	}
 	if epoch > c.assigned {
-		target, targetEpoch = m.retarget(g, c, after, h.replaces, topics, epoch, h.out), epoch
+		target, targetEpoch = m.retarget(g, c, after, h.replaces, topics, patterns, epoch, h.out), epoch
 	}
 	moved := c.reconcile(after, targetEpoch, target, h.has, h.told, h.replaces)
 	if moved != after {
@@ -325,17 +336,23 @@ func (c *classicMember) equal(o *classicMember) bool {
 
 // subscribedWith returns the topics that the members subscribe to once after is
 // one of them, in place of the member replaces.
-func (c *consumerGroup) subscribedWith(after *consumerMember, replaces string) []string {
+func (c *consumerGroup) subscribedWith(after *consumerMember, replaces string, patterns map[string][]string) []string {
+	names := make([]string, 0, len(c.subscribers))
 	if known := c.members[after.id]; known != nil && slices.Equal(known.topics, after.topics) {
-		return slices.Sorted(maps.Keys(c.subscribers))
-	}
-	names := slices.Clone(after.topics)
-	for _, m := range c.members {
-		if m.id != after.id && m.id != replaces {
-			names = append(names, m.topics...)
+		names = slices.AppendSeq(names, maps.Keys(c.subscribers))
+	} else {
+		names = append(names, after.topics...)
+		for _, m := range c.members {
+			if m.id != after.id && m.id != replaces {
+				names = append(names, m.topics...)
+			}
 		}
 	}
-	return sortedNames(names)
+	for _, topics := range patterns {
+		names = append(names, topics...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // shapes looks up topics; those that are not there are left out.
@@ -403,6 +420,9 @@ func (m *Machine) fenceConsumers(g *group, gone []*consumerMember, now time.Time
 		for _, t := range member.topics {
 			subscribers[t]--
 		}
+	}
+	for _, t := range g.dropPatterns(gone, out) {
+		subscribers[t]++
 	}
 	topics := slices.DeleteFunc(slices.Clone(c.topics), func(t topicShape) bool { return subscribers[t.name] <= 0 })
 	if len(topics) != len(c.topics) {

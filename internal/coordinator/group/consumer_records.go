@@ -2,7 +2,9 @@ package group
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"time"
 
 	"barnabas/internal/coordinator"
 	"barnabas/internal/wire"
@@ -22,8 +24,10 @@ import (
 //	7  group string | member string    target []{id uuid | []int32}
 //	8  group string | member string    epoch int32 | previous epoch int32 | state int8 |
 //	                                   has []{id uuid | []int32} | revokes []{id uuid | []int32}
+//	16 group string | regex string     topics []string | version int64 | time int64
 //
-// No racks are written: no assignor looks at them.
+// Of 16 the version is that of KRaft's metadata, the time when it was looked
+// for; neither is read. // No racks are written: no assignor looks at them.
 const (
 	consumerGroupKey = 3
 	subscriptionKey  = 4
@@ -31,13 +35,17 @@ const (
 	targetEpochKey   = 6
 	targetKey        = 7
 	currentKey       = 8
+	patternKey       = 16
 )
 
-func isConsumerKey(version int16) bool { return version >= consumerGroupKey && version <= currentKey }
+func isConsumerKey(version int16) bool {
+	return version >= consumerGroupKey && version <= currentKey || version == patternKey
+}
 
-// ofMember tells whether a key has a member id.
+// ofMember tells whether a key has a member id, or in its place a regular
+// expression.
 func ofMember(version int16) bool {
-	return version == memberKey || version == targetKey || version == currentKey
+	return version == memberKey || version == targetKey || version == currentKey || version == patternKey
 }
 
 func consumerKey(version int16, group, member string) []byte {
@@ -142,11 +150,25 @@ func currentValue(m *consumerMember) []byte {
 	return w.B
 }
 
+func patternValue(topics []string, now time.Time) []byte {
+	var w wire.Writer
+	w.Int16(0)
+	w.Length(true, len(topics))
+	for _, t := range topics {
+		w.String(true, t)
+	}
+	w.Int64(0)
+	w.Int64(now.UnixMilli())
+	w.Tags(true)
+	return w.B
+}
+
 // consumerValue is a decoded value: what its key's version has.
 type consumerValue struct {
-	epoch  int32
-	topics []topicShape
-	member consumerMember
+	epoch   int32
+	topics  []topicShape
+	member  consumerMember
+	matches []string
 }
 
 func decodeConsumer(version int16, b []byte) (v consumerValue, err error) {
@@ -179,6 +201,13 @@ func decodeConsumer(version int16, b []byte) (v consumerValue, err error) {
 	case currentKey:
 		m.epoch, m.previous, m.state = r.Int32(), r.Int32(), memberState(r.Int8())
 		m.partitions, m.revoking = readAssignment(&r), readAssignment(&r)
+	case patternKey:
+		for n := r.Array(true, 1); n > 0 && r.Err() == nil; n-- {
+			v.matches = append(v.matches, string(r.String(true)))
+		}
+		r.Int64()
+		r.Int64()
+		v.matches = sortedNames(v.matches)
 	}
 	if r.Err() != nil {
 		return v, fmt.Errorf("%w: a value that is cut short", errForeign)
@@ -272,6 +301,9 @@ func (g *group) dropMember(id string, out *coordinator.Effects) {
 func (g *group) dropConsumers(out *coordinator.Effects) {
 	for _, id := range g.consumer.order {
 		g.dropMember(id, out)
+	}
+	for _, expression := range slices.Sorted(maps.Keys(g.consumer.patterns)) {
+		out.Append(consumerKey(patternKey, g.id, expression), nil)
 	}
 	for _, version := range []int16{targetEpochKey, subscriptionKey, consumerGroupKey} {
 		out.Append(consumerKey(version, g.id, ""), nil)

@@ -15,7 +15,7 @@ import (
 
 // The commands of scripts for consumer groups:
 //
-//	beat NAME [group=g] [member=NAME] [epoch=0] [topics=t,u] [has=t-0,t-1] [rebalance=20s] [instance=I] [assignor=A]
+//	beat NAME [group=g] [member=NAME] [epoch=0] [topics=t,u] [regex=t.*] [has=t-0,t-1] [rebalance=20s] [instance=I] [assignor=A]
 //	describe-consumers NAME, topics t=4 u=2 (from now on), policy upgrade|downgrade|bidirectional|disabled
 //
 // has is left out for what has not changed; "has=" is nothing.
@@ -39,6 +39,7 @@ func (w *world) topicName(id wire.UUID) (string, bool) {
 
 func (w *world) setTopics(words []string) {
 	w.topics = map[string]int32{}
+	w.came++
 	for _, word := range words {
 		name, n, _ := strings.Cut(word, "=")
 		parts, _ := strconv.Atoi(n)
@@ -57,6 +58,9 @@ func (w *world) beat(from client, a arguments) {
 	r.RebalanceTimeoutMillis = -1
 	if t, ok := a.options["topics"]; ok {
 		r.SubscribedTopicNames = strings.Split(t, ",")
+	}
+	if regex, ok := a.options["regex"]; ok {
+		r.SubscribedTopicRegex = &regex
 	}
 	if has, ok := a.options["has"]; ok || r.MemberEpoch == 0 {
 		r.Topics = []kmsg.ConsumerGroupHeartbeatRequestTopic{}
@@ -116,6 +120,9 @@ func showConsumerRecord(k key, r coordinator.Record) string {
 		if m.instance != nil {
 			text += " instance=" + *m.instance
 		}
+		if m.regex != nil {
+			text += " regex=" + *m.regex
+		}
 		if m.assignor != nil {
 			text += " assignor=" + *m.assignor
 		}
@@ -123,6 +130,8 @@ func showConsumerRecord(k key, r coordinator.Record) string {
 			text += " classic"
 		}
 		return text
+	case patternKey:
+		return fmt.Sprintf("%s matches=%s", name, strings.Join(v.matches, ","))
 	case targetKey:
 		return fmt.Sprintf("%s target=%s", name, showAssignment(v.member.partitions))
 	default:

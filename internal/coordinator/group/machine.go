@@ -29,6 +29,11 @@ type Config struct {
 	Topic func(name string) (id wire.UUID, partitions int32)
 	// TopicName returns the name of the topic with an id.
 	TopicName func(id wire.UUID) (name string, ok bool)
+	// Topics calls f with each topic's name, in no order, until it returns false.
+	Topics func(f func(name string) bool)
+	// TopicsCame counts the topics that have come, so that they are looked
+	// through again only if there may be a new one.
+	TopicsCame func() uint64
 
 	// NewID returns what makes a member id unique: a random UUID.
 	NewID func() string

@@ -27,8 +27,8 @@ import (
 //	[1+] rebalance timeout int32 | session timeout int32 | subscription bytes |
 //	assignment bytes
 //
-// and 4 is 3, flexible. Times are ms since 1970. Keys 3 to 8 are in
-// consumer_records.go: as Kafka 2.8 stops loading there, none is written unless
+// and 4 is 3, flexible. Times are ms since 1970. Keys 3 to 8 and
+// 16 are in consumer_records.go: as Kafka 2.8 stops loading there, none is written unless
 // every broker is Barnabas. A key of another version is foreign.
 const (
 	offsetKeyVersion   = 1
@@ -135,7 +135,7 @@ type key struct {
 	version int16
 	group   string
 	offset  bool   // of a committed offset, else of a group
-	member  string // of a consumer group's member
+	member  string // of a consumer group's member, or a regular expression
 	partition
 }
 

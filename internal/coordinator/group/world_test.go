@@ -16,11 +16,20 @@ type world struct {
 	script.World[*Machine]
 	c      Config
 	topics map[string]int32 // by name, how many partitions
+	came   uint64
 }
 
 func newWorld() *world {
-	w := &world{c: testConfig(), topics: map[string]int32{"t": 4}}
+	w := &world{c: testConfig(), topics: map[string]int32{"t": 4}, came: 1}
 	w.c.Topic, w.c.TopicName = w.topic, w.topicName
+	w.c.TopicsCame = func() uint64 { return w.came }
+	w.c.Topics = func(f func(string) bool) {
+		for name := range w.topics {
+			if !f(name) {
+				return
+			}
+		}
+	}
 	w.Make = func() *Machine { return New(w.c) }
 	w.Record, w.Command = showRecord, w.command
 	w.Reply = func(r coordinator.Reply) string { return fmt.Sprintf("%v <- %s", r.To, showReply(r.Response)) }

@@ -1,0 +1,45 @@
+import java.time.Duration;
+import java.util.Properties;
+import java.util.concurrent.CountDownLatch;
+
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.SubscriptionPattern;
+import org.apache.kafka.common.errors.WakeupException;
+import org.apache.kafka.common.serialization.StringDeserializer;
+
+/** A member of a group of the consumer protocol that prints what it reads, and leaves at SIGTERM: BOOTSTRAP GROUP PATTERN. */
+public class PatternMember {
+    public static void main(String[] args) throws Exception {
+        Properties p = new Properties();
+        p.put("bootstrap.servers", args[0]);
+        p.put("group.id", args[1]);
+        p.put("group.protocol", "consumer");
+        p.put("auto.offset.reset", "earliest");
+        p.put("auto.commit.interval.ms", "200");
+        p.put("metadata.max.age.ms", "1000");
+        KafkaConsumer<String, String> consumer = new KafkaConsumer<>(p, new StringDeserializer(), new StringDeserializer());
+        CountDownLatch closed = new CountDownLatch(1);
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            consumer.wakeup();
+            try {
+                closed.await();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+            }
+        }));
+        try {
+            consumer.subscribe(new SubscriptionPattern(args[2]));
+            while (true) {
+                consumer.poll(Duration.ofMillis(200)).forEach(r -> System.out.println(r.value()));
+                System.out.flush();
+            }
+        } catch (WakeupException e) {
+            // leaves
+        } catch (RuntimeException e) {
+            System.err.println("ended by " + e);
+        } finally {
+            consumer.close();
+            closed.countDown();
+        }
+    }
+}
