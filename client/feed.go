@@ -175,11 +175,7 @@ func (f *feed) poll(ctx context.Context) {
 			o.stream.fail(p.Err)
 		}
 		if len(p.Records) > 0 {
-			c := chunk{of: o, records: p.Records}
-			for _, r := range p.Records {
-				c.bytes += len(r.Key) + len(r.Value) + 64
-			}
-			if o.stream.put(c) {
+			if o.stream.put(chunk{of: o, records: p.Records, bytes: sizeOf(p.Records)}) {
 				full[o.stream] = true
 			}
 		}

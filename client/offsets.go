@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"barnabas/internal/jute"
 	"barnabas/internal/wire"
@@ -92,25 +93,49 @@ func (s *offsetStore) store(ctx context.Context, offsets map[wire.TopicPartition
 	return errors.Join(errs...)
 }
 
+// storeInZooKeeper writes all offsets at once, and the nodes that were not there
+// in a second turn: the first commit of a group is one for each of its
+// partitions.
 func (s *offsetStore) storeInZooKeeper(ctx context.Context, offsets map[wire.TopicPartition]int64) error {
+	set := func(path string, data []byte) zookeeper.Op { return zookeeper.SetOp(path, data, zookeeper.AnyVersion) }
+	missing, err := s.write(ctx, offsets, set, jute.ErrNoNode)
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	var folders []string
+	for tp := range missing {
+		folders = append(folders, znode.ConsumerOffsetsPath(s.group, tp.Topic))
+	}
+	slices.Sort(folders)
+	if err := s.zk.EnsurePaths(ctx, slices.Compact(folders)...); err != nil {
+		return err
+	}
+	create := func(path string, data []byte) zookeeper.Op {
+		return zookeeper.CreateOp(path, data, zookeeper.Persistent)
+	}
+	made, err := s.write(ctx, missing, create, jute.ErrNodeExists) // by an earlier try whose answer was lost
+	if err == nil {
+		_, err = s.write(ctx, made, set, nil)
+	}
+	return err
+}
+
+// write performs an operation for each offset. It returns the offsets whose
+// operation failed with but.
+func (s *offsetStore) write(ctx context.Context, offsets map[wire.TopicPartition]int64, op func(path string, data []byte) zookeeper.Op, but error) (rest map[wire.TopicPartition]int64, err error) {
 	var ops []zookeeper.Op
 	var parts []wire.TopicPartition
 	for tp, offset := range offsets {
-		ops = append(ops, zookeeper.SetOp(znode.ConsumerOffsetPath(s.group, tp.Topic, tp.Partition), znode.EncodeConsumerOffset(offset), zookeeper.AnyVersion))
+		ops = append(ops, op(znode.ConsumerOffsetPath(s.group, tp.Topic, tp.Partition), znode.EncodeConsumerOffset(offset)))
 		parts = append(parts, tp)
 	}
+	rest = map[wire.TopicPartition]int64{}
 	for i, call := range s.zk.GoAll(ops) {
-		_, err := call.Wait(ctx)
-		if errors.Is(err, jute.ErrNoNode) {
-			path, data := znode.ConsumerOffsetPath(s.group, parts[i].Topic, parts[i].Partition), znode.EncodeConsumerOffset(offsets[parts[i]])
-			_, _, err = s.zk.CreateRecursive(ctx, path, data, zookeeper.Persistent)
-			if errors.Is(err, jute.ErrNodeExists) {
-				_, err = s.zk.Set(ctx, path, data, zookeeper.AnyVersion)
-			}
-		}
-		if err != nil {
-			return err
+		if _, err := call.Wait(ctx); but != nil && errors.Is(err, but) {
+			rest[parts[i]] = offsets[parts[i]]
+		} else if err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return rest, nil
 }

@@ -44,11 +44,30 @@ type owned struct {
 	committed int64 // as storage has it; of the run loop only
 }
 
-// chunk is what one fetch brought of one partition.
+// chunk is what one fetch brought of one partition. Records that were taken stay
+// in it up to the last: to forget each alone costs more than to give it out, as
+// the collector must hear of it, and their bytes are in one piece of memory.
 type chunk struct {
 	of      *owned
 	records []*kgo.Record
+	taken   int // of records
 	bytes   int
+}
+
+// sizeOf returns about how many bytes the records of a chunk are. It looks at
+// some of them: of a large fetch most are in no cache of the processor, and
+// reading a length of each costs as much as giving it out.
+func sizeOf(records []*kgo.Record) (bytes int) {
+	step := len(records)/64 | 1
+	looked := 0
+	for i := 0; i < len(records); i += step {
+		bytes += len(records[i].Key) + len(records[i].Value) + 64
+		looked++
+	}
+	if looked == 0 {
+		return 0
+	}
+	return bytes * len(records) / looked
 }
 
 // Stream gives out the records of the partitions that fell to one of this
@@ -88,8 +107,8 @@ func (s *Stream) signal() {
 // Next takes the next record, waiting until there is one. Its offset counts as
 // consumed from now on. Errors: ErrClosed, ErrTimeout, ctx's, or what a
 // partition could not go on from.
-func (s *Stream) Next(ctx context.Context) (Message, error) {
-	if m, ok, err := s.take(); ok || err != nil {
+func (s *Stream) Next(ctx context.Context) (m Message, err error) {
+	if ok, err := s.take(&m); ok || err != nil {
 		return m, err
 	}
 	var late <-chan time.Time
@@ -102,11 +121,11 @@ func (s *Stream) Next(ctx context.Context) (Message, error) {
 		select {
 		case <-s.wake:
 		case <-ctx.Done():
-			return Message{}, ctx.Err()
+			return m, ctx.Err()
 		case <-late:
-			return Message{}, ErrTimeout
+			return m, ErrTimeout
 		}
-		if m, ok, err := s.take(); ok || err != nil {
+		if ok, err := s.take(&m); ok || err != nil {
 			return m, err
 		}
 	}
@@ -125,27 +144,28 @@ func (s *Stream) All(ctx context.Context) iter.Seq2[Message, error] {
 	}
 }
 
-func (s *Stream) take() (m Message, ok bool, err error) {
+// take puts the next record into m, if there is one.
+func (s *Stream) take(m *Message) (ok bool, err error) {
 	s.mu.Lock()
-	if err, s.mu.err = s.mu.err, nil; err != nil {
+	if s.mu.err != nil {
+		err, s.mu.err = s.mu.err, nil
 		s.mu.Unlock()
-		return m, false, err
+		return false, err
 	}
 	if s.mu.closed {
 		s.mu.Unlock()
 		s.signal() // for whoever waits beside us
-		return m, false, ErrClosed
+		return false, ErrClosed
 	}
 	if len(s.mu.chunks) == 0 {
 		s.mu.Unlock()
-		return m, false, nil
+		return false, nil
 	}
 	c := &s.mu.chunks[0]
-	r := c.records[0]
-	c.records[0] = nil
-	c.records = c.records[1:]
+	r := c.records[c.taken]
+	c.taken++
 	c.of.next = r.Offset + 1
-	m = Message{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Key: r.Key, Value: r.Value}
+	m.Topic, m.Partition, m.Offset, m.Key, m.Value = r.Topic, r.Partition, r.Offset, r.Key, r.Value
 	if r.Attrs.TimestampType() >= 0 {
 		m.Timestamp = r.Timestamp
 	}
@@ -153,7 +173,7 @@ func (s *Stream) take() (m Message, ok bool, err error) {
 		m.Headers = append(m.Headers, Header(h))
 	}
 	drained := false
-	if len(c.records) == 0 {
+	if c.taken == len(c.records) {
 		s.mu.bytes -= c.bytes
 		s.mu.chunks[0] = chunk{}
 		s.mu.chunks = s.mu.chunks[1:]
@@ -169,7 +189,7 @@ func (s *Stream) take() (m Message, ok bool, err error) {
 	if drained {
 		s.room()
 	}
-	return m, true, nil
+	return true, nil
 }
 
 // put queues a chunk, unless its partition was revoked. full tells whether the
