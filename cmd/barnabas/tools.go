@@ -54,6 +54,9 @@ func toolCommand(c *tool.Command, script bool) *cobra.Command {
 			if files {
 				return nil, cobra.ShellCompDirectiveDefault
 			}
+			if len(words) > 0 && strings.HasSuffix(words[0], "=") { // its value follows
+				return words, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+			}
 			return words, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
@@ -147,7 +150,12 @@ func installLinksCommand() *cobra.Command {
 Called as kafka-topics, the program behaves as "barnabas topics" does; with
 --sh the links end with .sh, as in Kafka's bin folder.`,
 		Example: "  barnabas install-links ~/bin",
-		Args:    cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return errors.New("name one folder: barnabas install-links DIR")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return installLinks(cmd, args[0], suffix)
 		},

@@ -25,7 +25,10 @@ type Command struct {
 	Before string
 	// OwnArgs: Run reads the command line itself.
 	OwnArgs bool
-	Run     func(*Call) error
+	// Words are what may stand without an option after a command line, for
+	// completion; nil: nothing.
+	Words func(ctx context.Context, c *Command, before []string) []string
+	Run   func(*Call) error
 }
 
 // Call is one run of a command.

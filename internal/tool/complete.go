@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"barnabas/internal/config"
+
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
@@ -24,6 +26,11 @@ func (c *Command) Complete(ctx context.Context, before []string, last string) (w
 			return c.values(ctx, o, before, last)
 		}
 	}
+	if c.Words != nil && !strings.HasPrefix(last, "-") {
+		if words = beginningWith(last, c.Words(ctx, c, before)); len(words) > 0 {
+			return words, false
+		}
+	}
 	for _, o := range c.sorted() {
 		if n := "--" + o.Name; strings.HasPrefix(n, last) {
 			words = append(words, n+"\t"+strings.SplitN(o.Text, ". ", 2)[0])
@@ -36,16 +43,38 @@ func (c *Command) values(ctx context.Context, o Option, before []string, last st
 	all := o.Values
 	switch {
 	case o.Topic, o.Group:
-		all = c.names(ctx, o, before)
+		all = c.names(ctx, o, before[:len(before)-1])
+	case o.Property:
+		all = propertyNames(o, before)
 	case strings.Contains(o.Arg, "file"), strings.HasSuffix(o.Name, "-file"):
 		return nil, true
 	}
-	return slices.DeleteFunc(slices.Clone(all), func(v string) bool { return !strings.HasPrefix(v, last) }), false
+	return beginningWith(last, all), false
+}
+
+func beginningWith(prefix string, words []string) []string {
+	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return !strings.HasPrefix(w, prefix) })
+}
+
+// propertyNames are those of brokers if the command line names one, else those
+// of topics; with = where a value follows.
+func propertyNames(o Option, before []string) (all []string) {
+	definitions, after := config.TopicDefinitions(), "="
+	if slices.Contains(before, "brokers") || slices.Contains(before, "--broker") || slices.Contains(before, "--broker-defaults") {
+		definitions = config.BrokerDefinitions()
+	}
+	if strings.HasPrefix(o.Name, "delete") {
+		after = ""
+	}
+	for _, d := range definitions {
+		all = append(all, d.Name+after)
+	}
+	return all
 }
 
 // names asks the cluster; without an answer there are none.
 func (c *Command) names(ctx context.Context, o Option, before []string) []string {
-	args, err := c.parse(before[:len(before)-1])
+	args, err := c.parse(before)
 	if err != nil {
 		return nil
 	}

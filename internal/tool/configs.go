@@ -18,7 +18,9 @@ import (
 // configsCommand is kafka-configs (kafka.admin.ConfigCommand).
 func configsCommand() *Command {
 	flag := func(name, text string) Option { return Option{Name: name, Text: text} }
-	value := func(name, text string) Option { return Option{Name: name, Arg: "String", Text: text} }
+	value := func(name, text string) Option {
+		return Option{Name: name, Arg: "String", Text: text, Property: name == "add-config" || name == "delete-config"}
+	}
 	return &Command{
 		Name: "configs", Script: "kafka-configs", Short: "Show and change the configuration of topics, brokers, clients, users and addresses",
 		Purpose: "This tool helps to manipulate and describe entity config for a topic, client, user, broker, ip or client-metrics",

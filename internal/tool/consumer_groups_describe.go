@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // groupRow is one partition of a group.
@@ -234,6 +235,7 @@ func (c *Call) printGroup(r groupReport) {
 	switch r.State {
 	case "Dead":
 		fmt.Fprintf(c.Out, "\nError: Consumer group '%s' does not exist.\n", r.Group)
+		c.hint(kerr.GroupIDNotFound)
 		return
 	case "Empty":
 		fmt.Fprintf(c.Err, "\nConsumer group '%s' has no active members.\n", r.Group)

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -22,6 +23,8 @@ func dumpLogCommand() *Command {
 		Options: []Option{
 			{Name: "deep-iteration", Text: "if set, uses deep instead of shallow iteration. Automatically set if print-data-log is enabled."},
 			{Name: "files", Arg: "String: file1, file2, ...", Required: true, Text: "REQUIRED: The comma separated list of data and index log files to be dumped."},
+			{Name: "index-sanity-check", Text: "if set, just checks the index sanity without printing its content. This is the same check that is executed on broker startup to determine if an index needs rebuilding or not."},
+			{Name: "max-message-size", Arg: "Integer: size", Default: "5242880", Text: "Size of largest message. It is taken and has no effect: messages of any size are read."},
 			{Name: "max-bytes", Arg: "Integer: size", Default: "2147483647", Text: "Limit the amount of total batches read in bytes avoiding reading the whole .log file(s)."},
 			{Name: "offsets-decoder", Text: "if set, log data will be parsed as offset data from the __consumer_offsets topic."},
 			{Name: "print-data-log", Text: "if set, printing the messages content when dumping data logs."},
@@ -39,7 +42,8 @@ type dump struct {
 	deep, data    bool
 	decode        decoder
 	metadata      bool
-	verify        bool
+	verify        bool // read indexes, but do not print them
+	sanity        bool // look only at an index's size and ends
 	maxBytes      int64
 	notInOrder    map[string][][2]int64
 	mismatches    map[string][][2]int64
@@ -53,7 +57,7 @@ func runDumpLog(c *Call) error {
 	if err := c.Args.needs("files"); err != nil {
 		return err
 	}
-	d := &dump{c: c, data: c.Args.Has("print-data-log"), metadata: !c.Args.Has("skip-record-metadata"), verify: c.Args.Has("verify-index-only"),
+	d := &dump{c: c, data: c.Args.Has("print-data-log"), metadata: !c.Args.Has("skip-record-metadata"), verify: c.Args.Has("verify-index-only"), sanity: c.Args.Has("index-sanity-check"),
 		maxBytes: 1<<31 - 1, notInOrder: map[string][][2]int64{}, mismatches: map[string][][2]int64{}}
 	d.decode = decodePlain
 	switch offsets, txns := c.Args.Has("offsets-decoder"), c.Args.Has("transaction-log-decoder"); {
@@ -121,14 +125,23 @@ func (d *dump) file(name string) error {
 	case ".log":
 		return d.log(name, base)
 	case ".index":
+		if d.sanity {
+			return d.sane(name, 8)
+		}
 		return d.index(name, base)
 	case ".timeindex":
+		if d.sanity {
+			return d.sane(name, 12)
+		}
 		first := true
 		return d.entries(name, 12, func(e []byte) bool {
 			if binary.BigEndian.Uint32(e[8:]) == 0 && !first {
 				return false // zeros that a crash left
 			}
 			first = false
+			if d.verify {
+				return true
+			}
 			d.line("", fields{{"timestamp", int64(binary.BigEndian.Uint64(e))}, {"offset", base + int64(binary.BigEndian.Uint32(e[8:]))}})
 			return true
 		})
@@ -181,10 +194,26 @@ func (d *dump) index(name string, base int64) error {
 		}
 		return true
 	})
-	if err == nil && d.verify {
-		d.say(name + " passed sanity check.")
-	}
 	return err
+}
+
+// sane makes the check of an index that a broker makes when it starts: of its
+// size, and that the last timestamp is not before the first.
+func (d *dump) sane(name string, width int) error {
+	data, err := os.ReadFile(name)
+	switch n := len(data); {
+	case err != nil:
+		return err
+	case n%width != 0:
+		return says("Index file %s is corrupt, found %d bytes which is neither positive nor a multiple of %d.", name, n, width)
+	case n > 0 && width == 12 && bytes.Compare(data[n-width:n-4], data[:width-4]) < 0:
+		return says("Corrupt time index found, time index file (%s) has non-zero size but its last timestamp is less than its first", name)
+	}
+	if d.c.JSON {
+		d.line("", fields{{"sane", true}})
+	}
+	d.say(name + " passed sanity check.")
+	return nil
 }
 
 func (d *dump) snapshot(name string) error {

@@ -13,6 +13,7 @@ import (
 	"barnabas/internal/jute"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // brokerError is an error that a broker answered, with what it said of it.
@@ -79,7 +80,10 @@ func text(err error) string {
 	var code *kerr.Error
 	var said *brokerError
 	var many config.Errors
+	var whole *sentence
 	switch {
+	case errors.As(err, &whole):
+		return err.Error()
 	case errors.As(err, &said):
 		return said.Error()
 	case errors.As(err, &code):
@@ -110,6 +114,13 @@ func rootCause(err error) error {
 	return err
 }
 
+// isOtherServer tells whether what answers does not speak Kafka's protocol as it
+// was spoken to.
+func isOtherServer(err error) bool {
+	var closed *kgo.ErrFirstReadEOF
+	return errors.As(err, &closed)
+}
+
 // hint says what to do next about an error, if there is something.
 func (c *Call) hint(err error) {
 	var next string
@@ -123,6 +134,8 @@ func (c *Call) hint(err error) {
 		next = "Check the host and port of --bootstrap-server, and the broker's advertised.listeners: it is what clients connect to after the first answer."
 	case errors.Is(err, context.DeadlineExceeded):
 		next = "No answer came in time. Is the broker at --bootstrap-server reachable, and does its security protocol fit --command-config?"
+	case isOtherServer(err):
+		next = "Is that a broker's port, not ZooKeeper's, and does security.protocol in --command-config fit it?"
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		next = "\"barnabas topics --list\" shows the topics there are."
 	case errors.Is(err, kerr.InvalidReplicationFactor):
@@ -144,12 +157,23 @@ func (c *Call) hint(err error) {
 }
 
 // says is an error in the words of Kafka's script.
-func says(format string, args ...any) error { return &sentence{fmt.Sprintf(format, args...)} }
+func says(format string, args ...any) error { return because(nil, format, args...) }
 
-type sentence struct{ said string }
+// because is says of an error for which there is a hint.
+func because(cause error, format string, args ...any) error {
+	return &sentence{fmt.Sprintf(format, args...), cause}
+}
+
+type sentence struct {
+	said  string
+	cause error
+}
 
 // Error returns Kafka's words.
 func (s *sentence) Error() string { return s.said }
+
+// Unwrap returns the cause, or nil.
+func (s *sentence) Unwrap() error { return s.cause }
 
 // ExitError ends the program with a status other than 1; what was wrong has
 // been said.

@@ -27,7 +27,7 @@ func (o Option) head() string {
 	return "--" + o.Name + " <" + o.Arg + ">"
 }
 
-func (o Option) describe() string {
+func (o Option) describe(script string) string {
 	text := o.Text
 	if o.Required {
 		text = "REQUIRED: " + text
@@ -35,7 +35,7 @@ func (o Option) describe() string {
 	if o.Default != "" {
 		text += " (default: " + o.Default + ")"
 	}
-	if o.Ours {
+	if o.Ours && script != "" {
 		text += " (Not in Kafka's script.)"
 	}
 	return text
@@ -45,7 +45,7 @@ func (c *Command) printTable(w io.Writer) {
 	fmt.Fprintf(w, "%-*s%s\n%-*s%s\n", column, "Option", "Description", column, "------", "-----------")
 	for _, o := range c.sorted() {
 		head := o.head()
-		for i, line := range wrap(o.describe(), 39) {
+		for i, line := range wrap(o.describe(c.Script), 39) {
 			if i > 0 {
 				line = "  " + line
 			}
@@ -61,9 +61,13 @@ func (c *Command) printTable(w io.Writer) {
 
 // PrintHelp prints what the command is for, and its options.
 func (c *Command) PrintHelp(w io.Writer) {
-	fmt.Fprintln(w, c.Purpose)
+	purpose := c.Purpose // a script's is one line
+	if c.Script == "" {
+		purpose = paragraphs(purpose) + "\n"
+	}
+	fmt.Fprintln(w, purpose)
 	if c.Long != "" {
-		fmt.Fprintf(w, "\n%s\n\n", c.Long)
+		fmt.Fprintf(w, "\n%s\n\n", paragraphs(c.Long))
 	}
 	c.printTable(w)
 	if len(c.Example) > 0 {
@@ -72,6 +76,19 @@ func (c *Command) PrintHelp(w io.Writer) {
 			fmt.Fprintln(w, "  "+e)
 		}
 	}
+}
+
+// paragraphs breaks long lines of text; those that a tab indents stay.
+func paragraphs(text string) string {
+	var lines []string
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.HasPrefix(line, "\t") {
+			lines = append(lines, line)
+		} else {
+			lines = append(lines, wrap(line, 100)...)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Page returns the command's page in docs/commands, in Markdown.
@@ -91,7 +108,7 @@ func (c *Command) Page() string {
 	b.WriteString("| option | what it does |\n|---|---|\n")
 	cell := strings.NewReplacer("|", `\|`, "\n", " ", "<", "&lt;", ">", "&gt;")
 	for _, o := range c.sorted() {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(o.head(), "|", `\|`), cell.Replace(o.describe()))
+		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(o.head(), "|", `\|`), cell.Replace(o.describe(c.Script)))
 	}
 	return b.String()
 }

@@ -17,6 +17,7 @@ type Option struct {
 	Values   []string // all that it can be, for completion
 	Topic    bool     // the value is the name of a topic, for completion
 	Group    bool     // the value is the name of a group, for completion
+	Property bool     // the value begins with the name of a property of topics or brokers, for completion
 	Ours     bool     // Kafka's script has not got it
 }
 

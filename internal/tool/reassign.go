@@ -125,7 +125,7 @@ func runReassign(c *Call) error {
 type bareError struct{ sentence }
 
 func bare(format string, args ...any) error {
-	return &bareError{sentence{fmt.Sprintf(format, args...)}}
+	return &bareError{sentence{said: fmt.Sprintf(format, args...)}}
 }
 
 // move is one partition of a reassignment.

@@ -27,10 +27,10 @@ func topicsCommand() *Command {
 			{Name: "alter", Text: "Alter the number of partitions and replica assignment. Update the configuration of an existing topic via --alter is no longer supported here (the kafka-configs CLI supports altering topic configs with a --bootstrap-server option)."},
 			{Name: "at-min-isr-partitions", Text: "if set when describing topics, only show partitions whose isr count is equal to the configured minimum."},
 			bootstrap, commandConfig,
-			{Name: "config", Arg: "String: name=value", Text: "A topic configuration override for the topic being created. The following is a list of valid configurations:\n" + topicKeys() + "\nIt is supported only in combination with --create."},
+			{Name: "config", Property: true, Arg: "String: name=value", Text: "A topic configuration override for the topic being created. The following is a list of valid configurations:\n" + topicKeys() + "\nIt is supported only in combination with --create."},
 			{Name: "create", Text: "Create a new topic."},
 			{Name: "delete", Text: "Delete a topic"},
-			{Name: "delete-config", Arg: "String: name", Text: "A topic configuration override to be removed for an existing topic. Not supported with the --bootstrap-server option."},
+			{Name: "delete-config", Property: true, Arg: "String: name", Text: "A topic configuration override to be removed for an existing topic. Not supported with the --bootstrap-server option."},
 			{Name: "describe", Text: "List details for the given topics."},
 			{Name: "empty", Ours: true, Text: "Delete all records of the given topics."},
 			{Name: "exclude-internal", Text: "exclude internal topics when running list or describe command. The internal topics will be listed by default"},
@@ -288,7 +288,7 @@ func (c *Call) topicsNamed(admin *kadm.Client) ([]string, kadm.TopicDetails, err
 		return nil, nil, err
 	}
 	if len(names) == 0 && c.Args.Has("topic") && !c.Args.Has("if-exists") {
-		return nil, nil, says("Topic 'Optional[%s]' does not exist as expected", c.Args.Text("topic"))
+		return nil, nil, because(kerr.UnknownTopicOrPartition, "Topic 'Optional[%s]' does not exist as expected", c.Args.Text("topic"))
 	}
 	return names, all, nil
 }

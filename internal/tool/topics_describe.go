@@ -112,7 +112,7 @@ func (c *Call) topicOfID(admin *kadm.Client) ([]string, kadm.TopicDetails, error
 	if c.Args.Has("if-exists") {
 		return nil, all, nil
 	}
-	return nil, nil, says("TopicId '%s' does not exist as expected", want)
+	return nil, nil, because(kerr.UnknownTopicOrPartition, "TopicId '%s' does not exist as expected", want)
 }
 
 // reassignments returns what moves; nothing if the broker will not say.

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -45,6 +46,14 @@ func transactionsCommand() *Command {
 			{Name: "producer-epoch", Arg: "PRODUCER_EPOCH", Text: "abort, for brokers on versions older than 3.0: producer epoch"},
 			{Name: "coordinator-epoch", Arg: "COORDINATOR_EPOCH", Text: "abort, for brokers on versions older than 3.0: coordinator epoch"},
 			{Name: "max-transaction-timeout", Arg: "MAX_TRANSACTION_TIMEOUT", Default: "15", Text: "find-hanging: maximum transaction timeout in minutes to limit the scope of the search"},
+			yes,
+		},
+		Words: func(_ context.Context, _ *Command, before []string) []string {
+			verbs := sortedKeys(transactionVerbs)
+			if slices.ContainsFunc(before, func(w string) bool { return slices.Contains(verbs, w) }) {
+				return nil
+			}
+			return verbs
 		},
 		Run: runTransactions,
 	}
@@ -96,7 +105,7 @@ func runTransactions(c *Call) error {
 		}
 	}
 	for _, o := range c.command.Options[2:] {
-		if c.Args.Has(o.Name) && !slices.Contains(verb.needs, o.Name) && !slices.Contains(verb.takes, o.Name) {
+		if c.Args.Has(o.Name) && !o.Ours && !slices.Contains(verb.needs, o.Name) && !slices.Contains(verb.takes, o.Name) {
 			return terse("unrecognized arguments: '--%s'", o.Name)
 		}
 	}

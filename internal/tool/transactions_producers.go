@@ -111,6 +111,9 @@ func (r *transactionsRun) abort() error {
 	default:
 		return says("The transaction to abort must be identified either with --start-offset (for brokers on 3.0 or above) or with --producer-id, --producer-epoch, and --coordinator-epoch (for older brokers)")
 	}
+	if err := r.confirm(fmt.Sprintf("This aborts the transaction of producer %d in %s-%d: its records there are never seen by who reads what is committed.", marker.ProducerID, topic, index)); err != nil {
+		return err
+	}
 	// A producer whose first transaction hangs has not met a coordinator: no
 	// leader epoch is below 0.
 	marker.CoordinatorEpoch = max(marker.CoordinatorEpoch, 0)

@@ -29,6 +29,9 @@ func whyCommand() *Command {
 			commandConfig,
 			{Name: "topic", Arg: "String: topic", Topic: true, Text: "The topic. It may also stand alone, without --topic."},
 		},
+		Words: func(ctx context.Context, c *Command, before []string) []string {
+			return c.names(ctx, Option{Topic: true}, before)
+		},
 		Run: runWhy,
 	}
 }
@@ -72,7 +75,7 @@ func why(ctx context.Context, admin *kadm.Client, k *kgo.Client, topic string) (
 		return nil, err
 	}
 	if err := meta.Topics[topic].Err; errors.Is(err, kerr.InvalidTopicException) {
-		return nil, fmt.Errorf("%q can't be a topic's name: %w", topic, err)
+		return nil, because(err, "%q can't be a topic's name", topic)
 	}
 	brokers := meta.Brokers.NodeIDs()
 	slices.SortStableFunc(brokers, func(a, b int32) int {

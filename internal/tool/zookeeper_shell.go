@@ -30,7 +30,13 @@ func zookeeperShellCommand() *Command {
 			{Name: "zk-tls-config-file", Arg: "file", Text: "ZooKeeper client TLS properties."},
 		},
 		OwnArgs: true,
-		Run:     runZooKeeperShell,
+		Words: func(_ context.Context, _ *Command, before []string) []string {
+			if options, command := shellArgs(before); options["server"] != "" && len(command) == 0 {
+				return sortedKeys(shellCommands)
+			}
+			return nil
+		},
+		Run: runZooKeeperShell,
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"barnabas/internal/zookeeper"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
@@ -101,7 +102,7 @@ func (c *Call) topicsOld(ctx context.Context, zk *zookeeper.Client) error {
 		return err
 	}
 	if len(names) == 0 && c.Args.Has("topic") && !c.Args.Has("if-exists") && !c.Args.Has("list") {
-		return says("Topic '%s' does not exist as expected", c.Args.Text("topic"))
+		return because(kerr.UnknownTopicOrPartition, "Topic '%s' does not exist as expected", c.Args.Text("topic"))
 	}
 	switch {
 	case c.Args.Has("list"):

@@ -69,10 +69,21 @@ func TestLinksBehaveAsTheScriptsWhoseNamesTheyHave(t *testing.T) {
 }
 
 func TestAnErrorSaysWhatToDoNext(t *testing.T) {
-	port := real.FreePort(t)
-	_, said, err := real.Try(t, time.Minute, exec.Command(real.Binary(t), "topics", "--bootstrap-server", "127.0.0.1:"+port, "--list"))
-	if err == nil || !strings.Contains(said, "barnabas start") {
-		t.Errorf("%v: %q", err, said)
+	b, port := real.Barnabas(t, 1), real.FreePort(t)
+	for line, next := range map[string]string{
+		"topics --list --bootstrap-server 127.0.0.1:" + port:                   "barnabas start",
+		"topics --list --bootstrap-server " + b.Keeper:                         "not ZooKeeper's",
+		"topics --describe --topic nope --bootstrap-server " + b.Addr:          "barnabas topics --list",
+		"topics --create --bootstrap-server " + b.Addr:                         "barnabas topics --help",
+		"topics --lst --bootstrap-server " + b.Addr:                            "Did you mean --list?",
+		"consumer-groups --describe --group nope --bootstrap-server " + b.Addr: "barnabas consumer-groups --list",
+		"why / --bootstrap-server " + b.Addr:                                   "can't be a topic's name",
+		"topic --list":                                                         "did you mean topics",
+		"install-links":                                                        "name one folder",
+	} {
+		if _, said, _ := real.Try(t, time.Minute, exec.Command(real.Binary(t), strings.Fields(line)...)); !strings.Contains(said, next) {
+			t.Errorf("%s: %q", line, said)
+		}
 	}
 }
 

@@ -207,6 +207,7 @@ func TestNothingIsDestroyedUnasked(t *testing.T) {
 		"consumer-groups --bootstrap-server @B --delete --group g",
 		"leader-election --bootstrap-server @B --election-type unclean --topic a --partition 0",
 		"zookeeper-shell @Z deleteall /consumers/old",
+		"transactions --bootstrap-server @B abort --topic a --partition 0 --producer-id 1 --producer-epoch 0 --coordinator-epoch 0",
 		"console-consumer --zookeeper @Z --topic a --group old --delete-consumer-offsets",
 	} {
 		p := sit(t, c.args(line)...)

@@ -166,22 +166,32 @@ func TestTopicsAndGroupsOfTheClusterAreCompleted(t *testing.T) {
 	dir := t.TempDir()
 	real.Run(t, time.Minute, exec.Command(real.Binary(t), "install-links", dir))
 	for line, want := range map[string]string{
-		"topics --bootstrap-server @B --describe --topic o":      "orders other",
-		"topics --bootstrap-server @B --describe --topic or":     "orders",
-		"consumer-groups --bootstrap-server @B --group ":         "bakery",
-		"console-consumer --bootstrap-server @B --formatter js":  "json",
-		"topics --bootstrap-server 127.0.0.1:1 --topic ":         "",
-		"configs --bootstrap-server @B --entity-type client":     "clients client-metrics",
-		"console-consumer --bootstrap-server @B --isolation-lev": "--isolation-level",
+		"topics --bootstrap-server @B --describe --topic o":                                "orders other",
+		"topics --bootstrap-server @B --describe --topic or":                               "orders",
+		"consumer-groups --bootstrap-server @B --group ":                                   "bakery",
+		"console-consumer --bootstrap-server @B --formatter js":                            "json",
+		"topics --bootstrap-server 127.0.0.1:1 --topic ":                                   "",
+		"why --bootstrap-server @B or":                                                     "orders",
+		"zookeeper-shell @Z getA":                                                          "getAcl getAllChildrenNumber",
+		"configs --bootstrap-server @B --entity-type client":                               "clients client-metrics",
+		"console-consumer --bootstrap-server @B --isolation-lev":                           "--isolation-level",
+		"transactions --bootstrap-server @B de":                                            "describe describe-producers",
+		"transactions --bootstrap-server @B describe --transa":                             "--transactional-id",
+		"topics --bootstrap-server @B --config retention.":                                 "retention.bytes= retention.ms=",
+		"configs --bootstrap-server @B --topic orders --alter --delete-config retention.":  "retention.bytes retention.ms",
+		"configs --bootstrap-server @B --broker 1 --alter --add-config log.retention.byte": "log.retention.bytes=",
 	} {
 		args := c.args(line)
 		if strings.HasSuffix(line, " ") {
 			args = append(args, "")
 		}
-		for _, cmd := range []*exec.Cmd{
-			exec.Command(real.Binary(t), append([]string{"__complete"}, args...)...),
-			exec.Command(filepath.Join(dir, "kafka-"+args[0]), append([]string{"__complete"}, args[1:]...)...),
-		} {
+		called := []*exec.Cmd{exec.Command(real.Binary(t), append([]string{"__complete"}, args...)...)}
+		for _, script := range []string{"kafka-" + args[0], args[0]} {
+			if _, err := os.Stat(filepath.Join(dir, script)); err == nil {
+				called = append(called, exec.Command(filepath.Join(dir, script), append([]string{"__complete"}, args[1:]...)...))
+			}
+		}
+		for _, cmd := range called {
 			var words []string
 			for l := range strings.SplitSeq(strings.TrimSpace(real.Run(t, time.Minute, cmd)), "\n") {
 				if word, _, _ := strings.Cut(l, "\t"); !strings.HasPrefix(word, ":") {
