@@ -174,14 +174,14 @@ func (b *Broker) alterBrokerConfig(ctx context.Context, e znode.ConfigEntity, pr
 	return b.writeEntityConfig(ctx, e, props)
 }
 
-// brokerConfig returns the dynamic properties of a broker or of all. Passwords
-// that can't be decoded are missing.
+// brokerConfig returns the dynamic properties of a broker or of all, without
+// what somebody wrote there that can't be one.
 func (b *Broker) brokerConfig(ctx context.Context, e znode.ConfigEntity) (map[string]string, error) {
 	stored, err := b.entityConfig(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	props, warnings := b.Config.Load().DecodePasswords(stored)
+	props, warnings := b.Config.Load().Stored(stored, !e.Default)
 	for _, w := range warnings {
 		b.Log.Warn("left out a dynamic property", "why", w.String())
 	}

@@ -59,21 +59,9 @@ func (b *Broker) Alter(perBroker, clusterWide map[string]string) (*Broker, error
 // that one bad key does not take the others away
 // (DynamicBrokerConfig.fromPersistentProps). Passwords are stored encoded.
 func (b *Broker) WithStored(perBroker, clusterWide map[string]string) (*Broker, []Warning) {
-	perBroker, warnings := b.DecodePasswords(perBroker)
-	clusterWide = maps.Clone(clusterWide)
-	drop := func(e *Error, from ...map[string]string) {
-		warnings = append(warnings, Warning{Key: e.Key, Text: e.Text + "; this dynamic property is ignored"})
-		for _, m := range from {
-			delete(m, e.Key)
-		}
-	}
-	for perOne, layer := range map[bool]map[string]string{true: perBroker, false: clusterWide} {
-		var p problems
-		checkDynamic(&p, layer, perOne)
-		for _, e := range p.list {
-			drop(e, layer)
-		}
-	}
+	perBroker, warnings := b.Stored(perBroker, true)
+	clusterWide, more := b.Stored(clusterWide, false)
+	warnings = append(warnings, more...)
 	for {
 		next, err := b.With(perBroker, clusterWide)
 		if err != nil && len(perBroker)+len(clusterWide) == 0 {
@@ -87,13 +75,37 @@ func (b *Broker) WithStored(perBroker, clusterWide map[string]string) (*Broker, 
 		// not among the dynamic ones, there is no telling which: leave out all.
 		for _, e := range err.(Errors) {
 			before := len(perBroker) + len(clusterWide)
-			drop(e, perBroker, clusterWide)
+			warnings = append(warnings, ignored(e))
+			delete(perBroker, e.Key)
+			delete(clusterWide, e.Key)
 			if len(perBroker)+len(clusterWide) == before {
 				clear(perBroker)
 				clear(clusterWide)
 			}
 		}
 	}
+}
+
+// Stored returns one layer of dynamic properties, as it was found in ZooKeeper,
+// with its passwords decoded and without what has no place or no meaning there.
+func (b *Broker) Stored(layer map[string]string, perBroker bool) (map[string]string, []Warning) {
+	var warnings []Warning
+	if perBroker {
+		layer, warnings = b.DecodePasswords(layer)
+	} else {
+		layer = maps.Clone(layer)
+	}
+	var p problems
+	checkDynamic(&p, layer, perBroker)
+	for _, e := range p.list {
+		warnings = append(warnings, ignored(e))
+		delete(layer, e.Key)
+	}
+	return layer, warnings
+}
+
+func ignored(e *Error) Warning {
+	return Warning{Key: e.Key, Text: e.Text + "; this dynamic property is ignored"}
 }
 
 // checkDynamic refuses keys that can't be dynamic, or not in this layer, and
