@@ -119,6 +119,9 @@ func (b *Broker) build(context.Context) error {
 		if v := now.Bool("unclean.leader.election.enable"); v != old.Bool("unclean.leader.election.enable") {
 			b.controller.SetUncleanElection(v)
 		}
+		if now.Int("num.replica.fetchers") != old.Int("num.replica.fetchers") {
+			b.replicas.FetchersChanged()
+		}
 		b.storage.SetMoveRate(now.Int64("replica.alter.log.dirs.io.max.bytes.per.second"))
 		for _, l := range b.storage.Logs() {
 			l.SetConfig(b.configs.topic(l.Partition().Topic))

@@ -81,11 +81,12 @@ func (w *configWatcher) round(ctx context.Context) error {
 	}
 	slices.Sort(names)
 	var fresh []string
+	last := w.last
 	for _, name := range names {
 		number, err := znode.Sequence(name, znode.ConfigChangePrefix)
 		if err == nil && number > w.last {
 			fresh = append(fresh, znode.ConfigChanges+"/"+name)
-			w.last = number
+			last = number
 		}
 	}
 	reads, err := w.zk.GetMany(ctx, fresh, false)
@@ -110,6 +111,7 @@ func (w *configWatcher) round(ctx context.Context) error {
 			return err
 		}
 	}
+	w.last = last // not before: a session that expires meanwhile has them read again
 	w.purge(ctx, names)
 	return nil
 }

@@ -82,6 +82,6 @@ func (m *Manager) brokerEpoch() int64 {
 // copy has a partition copied from its leader, or not any more.
 func (m *Manager) copy(p *Partition) {
 	if m.fetchers != nil {
-		m.fetchers.update(p, p.view.Load())
+		m.fetchers.update(p)
 	}
 }

@@ -33,13 +33,13 @@ func newFetchers(m *Manager) *fetchers {
 	return s
 }
 
-// update follows a partition's role: it is copied from the leader in view, or
-// not at all. It does not wait: what an earlier role still does is refused by
+// update follows a partition's role: it is copied from its leader, or not at
+// all. It does not wait: what an earlier role or fetcher still does is refused by
 // the partition itself.
-func (s *fetchers) update(p *Partition, v *View) {
+func (s *fetchers) update(p *Partition) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old := s.mu.where[p]
+	v, old := p.view.Load(), s.mu.where[p]
 	leaves := s.m.leaving.Load() && !slices.Contains(v.ISR, s.m.o.BrokerID)
 	if v.Role != Follower || v.LeaderID < 0 || leaves {
 		if old != nil {

@@ -2,6 +2,7 @@ package replica
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
 	"barnabas/internal/config"
@@ -38,5 +39,30 @@ func TestABrokerThatLeavesDoesNotComeBackIntoAnISR(t *testing.T) {
 	}
 	if p := m.Partition(wire.TopicPartition{Topic: "t", Partition: 1}); p.View().LeaderID != 2 {
 		t.Errorf("partition 1: %+v", p.View())
+	}
+}
+
+func TestPartitionsAreSpreadAnewOverAnotherNumberOfFetchers(t *testing.T) {
+	s := newScripted(t)
+	s.refuse = wire.NotLeaderOrFollower // what is copied is not of interest
+	m := following(t, s, config.LatestIBP)
+	s.lead(m, 0, 1, 2, 3, 4, 5)
+	for _, count := range []int{3, 1, 2} {
+		if err := m.cluster.Config.Update(nil, map[string]string{"num.replica.fetchers": strconv.Itoa(count)}); err != nil {
+			t.Fatal(err)
+		}
+		m.FetchersChanged()
+		used := map[*fetcher]bool{}
+		m.fetchers.mu.Lock()
+		for p, f := range m.fetchers.mu.where {
+			if f.key.n != fetcherOf(p, count) {
+				t.Errorf("with %d fetchers %s is at number %d", count, p.TopicPartition, f.key.n)
+			}
+			used[f] = true
+		}
+		m.fetchers.mu.Unlock()
+		if len(used) != count {
+			t.Errorf("%d of %d fetchers are used", len(used), count)
+		}
 	}
 }

@@ -80,6 +80,14 @@ func NewManager(o Options) *Manager {
 // into the ISR, and acknowledge nothing until it is out again.
 func (m *Manager) Leave() { m.leaving.Store(true) }
 
+// FetchersChanged spreads what is copied over another number of fetchers, when
+// num.replica.fetchers has changed.
+func (m *Manager) FetchersChanged() {
+	for _, p := range m.table.all() {
+		m.copy(p)
+	}
+}
+
 func (m *Manager) roleChanged(p *Partition) {
 	m.copy(p)
 	if m.o.RoleChanged != nil {
