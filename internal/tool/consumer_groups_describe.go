@@ -272,12 +272,21 @@ func (c *Call) printRows(r groupReport) {
 	}
 	fmt.Fprintln(c.Out)
 	if c.Args.Has("totals") {
-		fmt.Fprintf(c.Out, "\n%-*s %-*s %s\n", group, "GROUP", topic, "TOPIC", "TOTAL-LAG")
-		for _, t := range sortedKeys(r.LagByTopic) {
-			fmt.Fprintf(c.Out, "%-*s %-*s %d\n", group, r.Group, topic, t, r.LagByTopic[t])
-		}
-		fmt.Fprintf(c.Out, "%-*s %-*s %d\n", group, r.Group, topic, "(all)", r.TotalLag)
+		c.printTotals(r.Group, r.LagByTopic, r.TotalLag)
 	}
+}
+
+// printTotals prints the lag of each topic and of the group.
+func (c *Call) printTotals(name string, byTopic map[string]int64, total int64) {
+	group, topic := max(15, len(name)), 15
+	for t := range byTopic {
+		topic = max(topic, len(t))
+	}
+	fmt.Fprintf(c.Out, "\n%-*s %-*s %s\n", group, "GROUP", topic, "TOPIC", "TOTAL-LAG")
+	for _, t := range sortedKeys(byTopic) {
+		fmt.Fprintf(c.Out, "%-*s %-*s %d\n", group, name, topic, t, byTopic[t])
+	}
+	fmt.Fprintf(c.Out, "%-*s %-*s %d\n", group, name, topic, "(all)", total)
 }
 
 func (c *Call) printMembers(r groupReport) {

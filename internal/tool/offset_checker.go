@@ -21,13 +21,15 @@ func offsetCheckerCommand() *Command {
 	return &Command{
 		Name: "consumer-offset-checker", Script: "kafka-consumer-offset-checker", Short: "Show offsets, lag and owners of a group that ZooKeeper coordinates",
 		Purpose: "Check the offset of your consumers.",
-		Example: []string{"barnabas consumer-offset-checker --zookeeper localhost:2181 --group g"},
+		Long:    "--totals adds the lag of each topic and of the whole group.",
+		Example: []string{"barnabas consumer-offset-checker --zookeeper localhost:2181 --group g --totals"},
 		Options: []Option{
 			{Name: "broker-info", Text: "Print broker info"},
 			{Name: "group", Arg: "group", Required: true, Text: "Consumer group."},
 			{Name: "retry.backoff.ms", Arg: "Integer", Default: "3000", Text: "Retry back-off to use for failed offset queries."},
 			{Name: "socket.timeout.ms", Arg: "Integer", Default: "6000", Text: "Socket timeout to use when querying for offsets."},
 			{Name: "topic", Arg: "topics", Text: "Comma-separated list of consumer topics (all topics if absent)."},
+			{Name: "totals", Ours: true, Text: "Add the lag of each topic and of the group."},
 			{Name: "zookeeper", Arg: "urls", Default: "localhost:2181", Text: "ZooKeeper connect string."},
 		},
 		Run: runOffsetChecker,
@@ -67,8 +69,15 @@ func runOffsetChecker(c *Call) error {
 		fmt.Fprintf(c.Out, "Exiting due to: %s.\n", err)
 		return nil // as 0.8 does
 	}
+	byTopic, total := map[string]int64{}, int64(0)
+	for _, l := range lines {
+		if l.Lag != nil {
+			byTopic[l.Topic] += *l.Lag
+			total += *l.Lag
+		}
+	}
 	if c.JSON {
-		return c.printJSON(map[string]any{"offsets": lines})
+		return c.printJSON(map[string]any{"offsets": lines, "lagByTopic": byTopic, "totalLag": total})
 	}
 	fmt.Fprintf(c.Out, "%-15s %-30s %-3s %-15s %-15s %-15s %s\n", "Group", "Topic", "Pid", "Offset", "logSize", "Lag", "Owner")
 	number := func(n *int64) string {
@@ -89,6 +98,9 @@ func runOffsetChecker(c *Call) error {
 		for _, b := range brokers {
 			fmt.Fprintln(c.Out, b)
 		}
+	}
+	if c.Args.Has("totals") {
+		c.printTotals(c.Args.Text("group"), byTopic, total)
 	}
 	return nil
 }

@@ -41,6 +41,14 @@ func TestCommandsWithZooKeeperAnswerAsThoseOf08(t *testing.T) {
 		t.Errorf("ours wrote %q, that of 0.8.2.2 %q", mine, their)
 	}
 
+	send = ours("console-producer", "--bootstrap-server", b.Addr, "--topic", "old")
+	send.Stdin = strings.NewReader("five\nsix\n")
+	real.Run(t, time.Minute, send)
+	totals := real.Run(t, time.Minute, ours("consumer-offset-checker", "--zookeeper", b.Keeper, "--group", "ours", "--totals"))
+	if fields := strings.Fields(totals); !strings.HasSuffix(strings.Join(fields, " "), "GROUP TOPIC TOTAL-LAG ours old 2 ours (all) 2") {
+		t.Errorf("the lag in total: %s", totals)
+	}
+
 	for _, group := range []string{"ours", "theirs", "nope"} {
 		check := []string{"--zookeeper", b.Keeper, "--group", group}
 		mine := real.Run(t, time.Minute, ours(append([]string{"consumer-offset-checker"}, check...)...))
