@@ -50,6 +50,7 @@ type cluster struct {
 	epochs    [partitions]map[int64]int32 // the last coordinator epoch of a producer's marker
 	committed map[int]bool                // values whose EndTxn(commit) was answered with success
 	aborted   map[int]bool
+	prepared  map[string]bool // ids whose markers are being written
 	fresh     int64
 	values    int
 	stop      chan struct{}
@@ -206,26 +207,29 @@ func visible(log []write) (values map[int]bool, open bool) {
 	return values, len(pending) > 0
 }
 
+// deaths counts when the coordinator died.
+type deaths struct{ uncommitted, prepared int }
+
 // TestTransactionsAreAtomicWhenTheCoordinatorDies kills it between append and
-// commit and between Prepare and markers.
+// commit and between Prepare and markers, 200 times each.
 func TestTransactionsAreAtomicWhenTheCoordinatorDies(t *testing.T) {
-	seeds := uint64(30)
+	seeds, times := uint64(30), 200
 	if testing.Short() {
-		seeds = 5
+		seeds, times = 5, 0
 	}
 	base := rand.Uint64N(1 << 32)
-	deaths, committed := 0, 0
-	for seed := base; seed < base+seeds && !t.Failed(); seed++ {
+	var died deaths
+	committed := 0
+	for seed := base; (seed < base+seeds || died.uncommitted < times || died.prepared < times) && !t.Failed(); seed++ {
 		synctest.Test(t, func(t *testing.T) {
-			d, n := dying(t, seed)
-			deaths, committed = deaths+d, committed+n
+			committed += dying(t, seed, &died)
 		})
 	}
-	t.Logf("seeds from %d on: %d deaths, %d transactions committed", base, deaths, committed)
+	t.Logf("seeds from %d on: %d deaths between append and commit, %d between Prepare and markers, %d transactions committed", base, died.uncommitted, died.prepared, committed)
 }
 
-func dying(t *testing.T, seed uint64) (deaths, committed int) {
-	c := &cluster{random: rand.New(rand.NewPCG(seed, 1)), committed: map[int]bool{}, aborted: map[int]bool{}, stop: make(chan struct{})}
+func dying(t *testing.T, seed uint64, died *deaths) (committed int) {
+	c := &cluster{random: rand.New(rand.NewPCG(seed, 1)), prepared: map[string]bool{}, committed: map[int]bool{}, aborted: map[int]bool{}, stop: make(chan struct{})}
 	for p := range c.epochs {
 		c.epochs[p] = map[int64]int32{}
 	}
@@ -241,6 +245,7 @@ func dying(t *testing.T, seed uint64) (deaths, committed int) {
 		},
 		Write: c.writeMarkers,
 		Done: func(state int32, id string, p coordinator.Producer) {
+			c.setPrepared(id, false)
 			c.r.Do(state, make(waiter, 2), func(m *txn.Machine, now time.Time, out *coordinator.Effects) {
 				m.Complete(id, p, make(waiter, 2), now, out)
 			})
@@ -254,6 +259,7 @@ func dying(t *testing.T, seed uint64) (deaths, committed int) {
 		},
 		Perform: func(p int32, command any) {
 			if s, ok := command.(txn.Send); ok {
+				c.setPrepared(s.TransactionalID, true)
 				c.markers.Send(p, s)
 			}
 		},
@@ -278,7 +284,7 @@ func dying(t *testing.T, seed uint64) (deaths, committed int) {
 		pause(time.Duration(random.IntN(50)) * time.Millisecond)
 		hw, end := c.p.Bounds()
 		c.p.Die(hw + random.Int64N(end-hw+1))
-		deaths++
+		c.count(died, end > hw)
 		c.r.Resigned(0)
 		pause(time.Duration(random.IntN(50)) * time.Millisecond)
 		c.p.Hold(false)
@@ -290,7 +296,30 @@ func dying(t *testing.T, seed uint64) (deaths, committed int) {
 	c.r.Close()
 	c.markers.Close()
 	c.check(t, seed)
-	return deaths, len(c.committed)
+	return len(c.committed)
+}
+
+func (c *cluster) setPrepared(id string, prepared bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if prepared {
+		c.prepared[id] = true
+	} else {
+		delete(c.prepared, id)
+	}
+}
+
+// count notes a death of the coordinator.
+func (c *cluster) count(died *deaths, uncommitted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if uncommitted {
+		died.uncommitted++
+	}
+	if len(c.prepared) > 0 {
+		died.prepared++
+	}
+	clear(c.prepared) // whoever loads it sends the markers again
 }
 
 func (c *cluster) check(t *testing.T, seed uint64) {
