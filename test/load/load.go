@@ -35,13 +35,8 @@ type Load struct {
 	replaced []string                // records at whose offset another was acknowledged
 	failed   []error
 	count    int
-	// Doubles allows records to be there twice: a broker that was restarted knows
-	// the last batch of each producer (Kafka's snapshot holds no more) and what it
-	// finds near the end of the log, and refuses the repetition of another, upon
-	// which the client begins anew under another producer id.
-	Doubles bool
-	last    time.Time // of the last acknowledgement
-	gap     time.Duration
+	last     time.Time // of the last acknowledgement
+	gap      time.Duration
 }
 
 // Start begins to send; the test ends it with Finish.
