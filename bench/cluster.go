@@ -114,8 +114,8 @@ func (c *cluster) create(topic string, partitions int, place func(int32) []int32
 		want.ReplicaAssignment = append(want.ReplicaAssignment, kmsg.CreateTopicsRequestTopicReplicaAssignment{
 			Partition: p, Replicas: place(p)})
 	}
-	r.Topics, r.TimeoutMillis = append(r.Topics, want), 120_000
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	r.Topics, r.TimeoutMillis = append(r.Topics, want), 600_000
+	ctx, cancel := context.WithTimeout(context.Background(), 11*time.Minute)
 	defer cancel()
 	if _, err := r.RequestWith(ctx, c.client); err != nil {
 		c.t.Fatal(err)
@@ -127,7 +127,7 @@ func (c *cluster) create(topic string, partitions int, place func(int32) []int32
 // the first of them.
 func (c *cluster) settle(topic string, partitions int) {
 	c.t.Helper()
-	real.Until(c.t, 3*time.Minute, topic+" in sync and led as preferred", func() bool {
+	real.Until(c.t, 15*time.Minute, topic+" in sync and led as preferred", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
 		m, err := c.admin.Metadata(ctx, topic)
