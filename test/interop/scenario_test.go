@@ -77,7 +77,7 @@ func runScenario(t *testing.T, zk *zookeeper.Client, bootstrap, golden string, s
 	for i, s := range steps {
 		for _, c := range s.commands {
 			args := append([]string{"--bootstrap-server", bootstrap}, c[1:]...)
-			real.Run(t, time.Minute, real.Java(t, "2.8.2", c[0], args...))
+			real.Run(t, 3*time.Minute, real.Java(t, "2.8.2", c[0], args...))
 		}
 		if s.do != nil {
 			s.do(bootstrap)

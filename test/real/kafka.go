@@ -74,7 +74,7 @@ func (b *KafkaBroker) Launch(t testing.TB) {
 func (b *KafkaBroker) Restart(t testing.TB) {
 	t.Helper()
 	b.Launch(t)
-	b.UntilRunning(2*time.Minute, "started", func() bool {
+	b.UntilRunning(5*time.Minute, "started", func() bool {
 		return strings.Contains(b.Output(), "started (kafka.server.KafkaServer)") && b.ready(b.Addr)
 	})
 }
