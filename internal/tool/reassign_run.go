@@ -319,9 +319,16 @@ func (c *Call) verifyMoves(admin *kadm.Client, k *kgo.Client) error {
 	if err != nil {
 		return err
 	}
+	_, err = c.reportMoves(admin, k, moves)
+	return err
+}
+
+// reportMoves tells how each move stands, removes the throttles if all are over,
+// and returns how many partitions are somewhere else than they should be.
+func (c *Call) reportMoves(admin *kadm.Client, k *kgo.Client, moves []move) (elsewhere int, err error) {
 	going, err := c.active(k, moves)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	moving := map[string]bool{}
 	for _, r := range going {
@@ -329,7 +336,7 @@ func (c *Call) verifyMoves(admin *kadm.Client, k *kgo.Client) error {
 	}
 	current, brokers, err := c.checkMoves(admin, moves)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	now := map[string][]int32{}
 	for _, m := range current {
@@ -348,6 +355,7 @@ func (c *Call) verifyMoves(admin *kadm.Client, k *kgo.Client) error {
 		case slices.Equal(now[m.String()], m.Replicas):
 			state, line = "done", fmt.Sprintf("Reassignment of partition %s is completed.", m)
 		default:
+			elsewhere++
 			state, line = "different", fmt.Sprintf("There is no active reassignment of partition %s, but replica set is %s rather than %s.", m, joinInts(now[m.String()], ","), joinInts(m.Replicas, ","))
 		}
 		states[m.String()] = state
@@ -357,15 +365,15 @@ func (c *Call) verifyMoves(admin *kadm.Client, k *kgo.Client) error {
 	}
 	if c.JSON {
 		if err := c.printJSON(map[string]any{"partitions": states}); err != nil {
-			return err
+			return elsewhere, err
 		}
 	} else {
 		fmt.Fprintln(c.Out)
 	}
 	if len(going) == 0 && !c.Args.Has("preserve-throttles") {
-		return c.clearThrottles(admin, moves, brokers)
+		return elsewhere, c.clearThrottles(admin, moves, brokers)
 	}
-	return nil
+	return elsewhere, nil
 }
 
 func (c *Call) cancelMoves(admin *kadm.Client, k *kgo.Client) error {
@@ -412,27 +420,45 @@ func (c *Call) cancelMoves(admin *kadm.Client, k *kgo.Client) error {
 	return c.clearThrottles(admin, moves, brokers)
 }
 
+// lateMetadata is how often a broker that has yet to hear of the end of moves is
+// asked again.
+const lateMetadata = 5
+
 // awaitMoves shows how many moves are done until all are.
 func (c *Call) awaitMoves(admin *kadm.Client, k *kgo.Client, moves []move) error {
 	bar := c.progress("partitions moved", int64(len(moves)))
 	defer bar.end()
-	for {
+	for late := 0; late < lateMetadata; {
 		going, err := c.active(k, moves)
 		if err != nil {
 			return err
 		}
 		if len(going) == 0 {
-			break
+			if there, err := c.areThere(admin, moves); there || err != nil {
+				break // an error comes again
+			}
+			late++
+		} else {
+			bar.show(int64(len(moves) - len(going)))
 		}
-		bar.show(int64(len(moves) - len(going)))
 		if !pause(c.Context, time.Second) {
 			return c.Context.Err()
 		}
 	}
 	bar.end()
-	_, brokers, err := c.checkMoves(admin, moves)
-	if err != nil {
-		return err
+	elsewhere, err := c.reportMoves(admin, k, moves)
+	if err == nil && elsewhere > 0 {
+		err = says("%d of %d partitions are not where they should be: another command cancelled or changed their moves.", elsewhere, len(moves))
 	}
-	return c.clearThrottles(admin, moves, brokers)
+	return err
+}
+
+// areThere tells whether all partitions have the replicas that they should.
+func (c *Call) areThere(admin *kadm.Client, moves []move) (bool, error) {
+	current, _, err := c.checkMoves(admin, moves)
+	now := map[string][]int32{}
+	for _, m := range current {
+		now[m.String()] = m.Replicas
+	}
+	return !slices.ContainsFunc(moves, func(m move) bool { return !slices.Equal(now[m.String()], m.Replicas) }), err
 }
