@@ -173,7 +173,10 @@ func (c *Call) startMoves(admin *kadm.Client, moves []move) error {
 	if err := c.moveDirs(admin, moves); err != nil {
 		return err
 	}
-	if c.JSON {
+	switch {
+	case c.JSON && c.Args.Has("wait"): // the document is how it ends
+		return nil
+	case c.JSON:
 		return c.printJSON(map[string]any{"started": names})
 	}
 	plural := ""
@@ -447,7 +450,11 @@ func (c *Call) awaitMoves(admin *kadm.Client, k *kgo.Client, moves []move) error
 	}
 	bar.end()
 	elsewhere, err := c.reportMoves(admin, k, moves)
-	if err == nil && elsewhere > 0 {
+	switch {
+	case err != nil || elsewhere == 0:
+	case c.JSON:
+		err = ErrReported // the document says where they are
+	default:
 		err = says("%d of %d partitions are not where they should be: another command cancelled or changed their moves.", elsewhere, len(moves))
 	}
 	return err
