@@ -14,8 +14,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-func TestMain(m *testing.M) { real.Main(m) }
-
 // produce writes records with the values from to to-1, spread over the
 // partitions.
 func produce(t *testing.T, addr, topic string, from, to int) {
@@ -109,8 +107,18 @@ func share(t *testing.T, addr, group, topic string) (s shared) {
 // each partition of the topic has one owner.
 func settled(t *testing.T, addr, group, topic string, members int, partitions int32) {
 	t.Helper()
+	settledAt(t, func() string { return addr }, group, topic, members, partitions)
+}
+
+// settledAt is settled for a coordinator that moves; "" is none at the moment.
+func settledAt(t *testing.T, coordinator func() string, group, topic string, members int, partitions int32) {
+	t.Helper()
 	var s shared
 	real.Until(t, 3*time.Minute, fmt.Sprintf("%s to be stable with %d members", group, members), func() bool {
+		addr := coordinator()
+		if addr == "" {
+			return false
+		}
 		s = share(t, addr, group, topic)
 		return s.state == "Stable" && s.members == members && len(s.owners) == int(partitions)
 	})

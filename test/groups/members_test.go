@@ -1,30 +1,22 @@
 package groups
 
 import (
-	"context"
-	"errors"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"barnabas/test/raw"
 	"barnabas/test/real"
-
-	"github.com/IBM/sarama"
-	segmentio "github.com/segmentio/kafka-go"
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // member is a member of a group that prints what it reads.
 type member struct {
 	output func() string
 	leave  func()
-	// kill and signal are nil if the member is a part of the test.
 	kill   func()
 	signal func(os.Signal)
 }
@@ -70,118 +62,34 @@ func python(library string) startMember {
 	})
 }
 
-// printed collects the lines of a member that runs in this process.
-type printed struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (p *printed) add(line []byte) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.text.Write(line)
-	p.text.WriteByte('\n')
-}
-
-func (p *printed) String() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.text.String()
-}
-
-func franz(t *testing.T, addr, group, topic string) member {
-	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.SessionTimeout(6*time.Second),
-		kgo.HeartbeatInterval(500*time.Millisecond), kgo.AutoCommitInterval(200*time.Millisecond), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, done := &printed{}, make(chan struct{})
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			client.PollFetches(ctx).EachRecord(func(r *kgo.Record) { out.add(r.Value) })
-		}
-	}()
-	leave := sync.OnceFunc(func() { cancel(); <-done; client.Close() })
-	t.Cleanup(leave)
-	return member{output: out.String, leave: leave}
-}
-
-type saramaHandler struct{ out *printed }
-
-func (saramaHandler) Setup(sarama.ConsumerGroupSession) error   { return nil }
-func (saramaHandler) Cleanup(sarama.ConsumerGroupSession) error { return nil }
-func (h saramaHandler) ConsumeClaim(s sarama.ConsumerGroupSession, c sarama.ConsumerGroupClaim) error {
-	for m := range c.Messages() {
-		h.out.add(m.Value)
-		s.MarkMessage(m, "")
-	}
-	return nil
-}
-
-func saramaMember(t *testing.T, addr, group, topic string) member {
-	c := sarama.NewConfig()
-	c.Version = sarama.V2_1_0_0
-	c.Consumer.Offsets.Initial = sarama.OffsetOldest
-	c.Consumer.Group.Session.Timeout, c.Consumer.Group.Heartbeat.Interval = 6*time.Second, 500*time.Millisecond
-	c.Consumer.Offsets.AutoCommit.Interval = 200 * time.Millisecond
-	g, err := sarama.NewConsumerGroup([]string{addr}, group, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, done := &printed{}, make(chan struct{})
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		defer close(done)
-		for ctx.Err() == nil {
-			if err := g.Consume(ctx, []string{topic}, saramaHandler{out}); errors.Is(err, sarama.ErrClosedConsumerGroup) {
-				return
-			}
-		}
-	}()
-	leave := sync.OnceFunc(func() { cancel(); <-done; g.Close() })
-	t.Cleanup(leave)
-	return member{output: out.String, leave: leave}
-}
-
-func segmentioMember(t *testing.T, addr, group, topic string) member {
-	r := segmentio.NewReader(segmentio.ReaderConfig{Brokers: []string{addr}, GroupID: group, Topic: topic, StartOffset: segmentio.FirstOffset,
-		SessionTimeout: 6 * time.Second, HeartbeatInterval: 500 * time.Millisecond, CommitInterval: 200 * time.Millisecond,
-		MaxWait: 500 * time.Millisecond, JoinGroupBackoff: 100 * time.Millisecond})
-	out, done := &printed{}, make(chan struct{})
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		defer close(done)
-		for {
-			m, err := r.ReadMessage(ctx)
-			if err != nil {
-				return
-			}
-			out.add(m.Value)
-		}
-	}()
-	leave := sync.OnceFunc(func() { cancel(); <-done; r.Close() })
-	t.Cleanup(leave)
-	return member{output: out.String, leave: leave}
-}
-
 var kafkaJS = process("kafkajs", func(t *testing.T, addr, group, topic string) *exec.Cmd {
 	return real.Node(t, "testdata/member.js", addr, group, topic)
 })
 
+// assigns is a Java consumer with one of its assignors.
+func assigns(version, assignor string) startMember {
+	return javaMember(version, "partition.assignment.strategy=org.apache.kafka.clients.consumer."+assignor+"Assignor")
+}
+
 // TestMembersShareARecordStream has members of one kind join one after another
-// while records come, one leave and one be killed: every record is read, and
-// each time that the group has settled, each partition has one owner.
+// while records come, one leave, one stall and then be killed: every record is
+// read, and each time that the group has settled, each partition has one owner.
 func TestMembersShareARecordStream(t *testing.T) {
 	b := real.Barnabas(t, 1, "group.initial.rebalance.delay.ms=100")
-	for name, start := range map[string]startMember{
-		"kcat": kcat, "kafka-python": python("kafka-python"), "confluent-kafka": python("confluent-kafka"), "franz-go": franz, "sarama": saramaMember,
-		"segmentio": segmentioMember, "aiokafka": python("aiokafka"), "kafkajs": kafkaJS,
-		"java-2.8.2": javaMember("2.8.2", "partition.assignment.strategy=org.apache.kafka.clients.consumer.RoundRobinAssignor"),
-		"java-3.9.1": javaMember("3.9.1", "partition.assignment.strategy=org.apache.kafka.clients.consumer.CooperativeStickyAssignor"),
-		"java-4.1.0": javaMember("4.1.0"),
-	} {
+	kinds := map[string]startMember{
+		"kcat": kcat, "kafka-python": python("kafka-python"), "confluent-kafka": python("confluent-kafka"), "franz-go": goMember("franz-go"), "sarama": goMember("sarama"),
+		"segmentio": goMember("segmentio"), "aiokafka": python("aiokafka"), "kafkajs": kafkaJS,
+		"java-2.8.2-RoundRobin": assigns("2.8.2", "RoundRobin"), "java-2.8.2-Sticky": assigns("2.8.2", "Sticky"),
+		"java-3.9.1-CooperativeSticky": assigns("3.9.1", "CooperativeSticky"), "java-4.1.0-Range": assigns("4.1.0", "Range"),
+	}
+	if os.Getenv("BARNABAS_SOAK") != "" {
+		for _, version := range []string{"2.8.2", "3.9.1", "4.1.0"} {
+			for _, assignor := range []string{"Range", "RoundRobin", "Sticky", "CooperativeSticky"} {
+				kinds["java-"+version+"-"+assignor] = assigns(version, assignor)
+			}
+		}
+	}
+	for name, start := range kinds {
 		t.Run(name, func(t *testing.T) { shareStream(t, b.Addr, name, start) })
 	}
 }
@@ -211,14 +119,18 @@ func shareStream(t *testing.T, addr, name string, start startMember) {
 	more()
 	settled(t, addr, group, topic, 2, partitions)
 	all("when one has left")
-	if members[1].kill != nil {
-		members[1].kill()
-		more()
-		settled(t, addr, group, topic, 1, partitions)
-		all("when one was killed")
-	} else {
-		members[1].leave()
-	}
+	members[1].signal(syscall.SIGSTOP)
+	more()
+	settled(t, addr, group, topic, 1, partitions)
+	all("when one has stalled")
+	members[1].signal(syscall.SIGCONT)
+	settled(t, addr, group, topic, 2, partitions)
+	more()
+	all("when it goes on")
+	members[1].kill()
+	more()
+	settled(t, addr, group, topic, 1, partitions)
+	all("when one was killed")
 	members[2].leave()
 	real.Until(t, 30*time.Second, "the group to be empty", func() bool { return share(t, addr, group, topic).state == "Empty" })
 }
