@@ -145,7 +145,9 @@ func (w *configWatcher) reload(ctx context.Context, e znode.ConfigEntity) error 
 		w.apply(e.Name, w.topic(e.Name))
 		w.changed(e.Name)
 	case znode.BrokerEntity:
-		return w.reloadBroker(ctx)
+		if e.Default || e == znode.BrokerConfig(w.id) {
+			return w.reloadBroker(ctx)
+		}
 	case znode.UserEntity:
 		if !e.Default && !e.HasClient {
 			return w.reloadUser(ctx, e.Name)
