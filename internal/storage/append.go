@@ -219,7 +219,7 @@ func summarize(set []byte, leader bool) (summary, error) {
 				return sum, fmt.Errorf("%w: %w", ErrInvalidBatch, errOrder)
 			}
 			sum.last = b.LastOffset()
-			if sum.last < sum.first {
+			if sum.last < sum.first || sum.last >= maxOffset {
 				return sum, fmt.Errorf("%w: %w", ErrInvalidBatch, errOrder)
 			}
 		}

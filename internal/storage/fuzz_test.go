@@ -2,7 +2,9 @@ package storage
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -216,4 +218,105 @@ func FuzzIndexes(f *testing.F) {
 		}
 		must(t, m.Close())
 	})
+}
+
+// Whatever a segment holds, a start after a crash cuts it where whole batches in
+// order end, and the log goes on from there.
+func FuzzLog(f *testing.F) {
+	mem := vfs.NewMem()
+	m := open(f, options(f, mem, newClock()))
+	l := create(f, m, nil)
+	appendPlain(f, l, 3, 1000, "plain")
+	transactional(f, l, 1, 0, 2)
+	mark(f, l, 1, false)
+	must(f, m.Close())
+	good := readFile(f, mem, part+"/"+offsetName(0, logSuffix))
+	f.Add(good, false, false)
+	f.Add(good[:len(good)-5], true, false)
+	f.Add(append(bytes.Clone(good), make([]byte, 100)...), false, true)
+	// A message of v0 whose offset, which no checksum covers, was damaged.
+	v0 := "\x7f\xff\xff\xff\xff\xff\xff\xfe\x00\x00\x00\x14\xa4\xcd\xab\x3a\x00\x00\x00\x00\x00\x01k\x00\x00\x00\x05hello"
+	f.Add([]byte(v0), false, false)
+	names, err := filepath.Glob(filepath.Join("testdata", "kafka-*", "*", "*"+logSuffix))
+	must(f, err)
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		must(f, err)
+		f.Add(b[:min(len(b), 4096)], false, false)
+	}
+	f.Fuzz(func(t *testing.T, b []byte, sameBoot, sum bool) {
+		if len(b) > 64<<10 {
+			return
+		}
+		if sum { // what lies behind a checksum that is right
+			b = bytes.Clone(b)
+			for s := record.Split(b); s.Next(); {
+				if e := s.Batch(); e.Magic() == 2 {
+					binary.BigEndian.PutUint32(e[17:], crc32.Checksum(e[21:], castagnoli))
+				}
+			}
+		}
+		checkLog(t, b, sameBoot)
+	})
+}
+
+// checkLog starts with b as the only segment.
+func checkLog(t *testing.T, b []byte, sameBoot bool) {
+	mem, c := vfs.NewMem(), newClock()
+	must(t, mem.MkdirAll(part, 0o755))
+	must(t, vfs.WriteFile(mem, part+"/"+offsetName(0, logSuffix), b, 0o644))
+	o := options(t, mem, c)
+	if sameBoot {
+		must(t, vfs.WriteFile(mem, "/d/"+bootFile, []byte(o.BootID+"\n"), 0o644))
+	}
+	var l *Log
+	var m *Manager
+	bounded(t, b, func() {
+		m = open(t, o)
+		l, _ = m.Log(tp0)
+		must(t, l.ready())
+	})
+	end := checkedEnd(t, l)
+	_, _, _ = l.OffsetForTimestamp(1000) // records may be malformed behind their checksum
+	_, _, _ = l.MaxTimestamp()
+	_, err := l.AbortedTransactions(0, end)
+	must(t, err)
+	info := appendPlain(t, l, 1, 9000, "more")
+	if info.FirstOffset != end || checkedEnd(t, l) != end+1 {
+		t.Fatal(info, end)
+	}
+	must(t, m.Close())
+	m = open(t, o)
+	l, _ = m.Log(tp0)
+	if got := checkedEnd(t, l); got != end+1 {
+		t.Fatal("the log ends at", got, "after a restart, and ended at", end+1)
+	}
+	must(t, m.Close())
+}
+
+// checkedEnd reads all batches, which must be whole and in order, and returns the
+// end of the log.
+func checkedEnd(t *testing.T, l *Log) int64 {
+	t.Helper()
+	end, at := l.EndOffset(), l.StartOffset()
+	for at < end {
+		s, err := l.Read(at, 1<<20, end, true)
+		must(t, err)
+		b := make([]byte, s.Len)
+		_, err = s.ReadAt(b, 0)
+		s.Release()
+		before := at
+		for sp := record.Split(b); err == nil && sp.Next(); at = sp.Batch().NextOffset() {
+			if err = sp.Batch().Check(); err == nil && sp.Batch().LastOffset() < at {
+				err = errOrder
+			}
+		}
+		if err != nil || at <= before {
+			t.Fatal(before, at, end, err)
+		}
+	}
+	if at != end {
+		t.Fatal("the last batch ends at", at, "the log at", end)
+	}
+	return end
 }

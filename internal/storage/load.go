@@ -279,7 +279,7 @@ func (l *Log) openSegments(f folder) ([]*segment, error) {
 // and returns the end of the log, -1 when there is something that is no batch.
 // It notes the largest timestamp and how far the next index entry is.
 func (l *Log) findEnd(s *segment) (int64, error) {
-	start, ok, err := l.adoptUpTo(s, 1<<62)
+	start, ok, err := l.adoptUpTo(s, maxOffset)
 	if err != nil || !ok {
 		return -1, err
 	}
@@ -349,7 +349,7 @@ func (l *Log) adoptUpTo(s *segment, offset int64) (start int64, ok bool, err err
 	} else if has {
 		last, start = int64(binary.BigEndian.Uint32(e[:])), int64(binary.BigEndian.Uint32(e[4:]))
 	}
-	if offset < 1<<62 {
+	if offset < maxOffset {
 		n, err := s.times.search(func(e []byte) bool { return int64(binary.BigEndian.Uint32(e[8:])) <= last })
 		if err != nil {
 			return 0, false, err

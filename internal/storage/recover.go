@@ -19,6 +19,9 @@ const keepCut = 7 * 24 * time.Hour
 // point on.
 const sameBootCheck = 64 << 20
 
+// maxOffset is beyond what any log gets to: a larger offset is damage.
+const maxOffset = 1 << 62
+
 // recover checks the log from the recovery point on, makes the indexes anew
 // from there, and cuts at the first bad batch (invariant 5).
 func (l *Log) recover(segs []*segment) ([]*segment, int64, error) {
@@ -184,7 +187,7 @@ func (l *Log) walk(s *segment, start, until int64) (end, good int64, cause, err 
 
 func (l *Log) checkBatch(sc *scanner, end, checkFrom int64, scratch []byte) (cause, err error) {
 	h := sc.header
-	if h.Magic() >= 2 && h.BaseOffset() < end || h.LastOffset() < end || h.LastOffset() < h.BaseOffset() {
+	if h.Magic() >= 2 && h.BaseOffset() < end || h.LastOffset() < end || h.LastOffset() < h.BaseOffset() || h.LastOffset() >= maxOffset {
 		return errOrder, nil
 	}
 	if sc.next <= checkFrom {
