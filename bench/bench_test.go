@@ -14,20 +14,27 @@ import (
 
 const rounds = 5
 
-func TestMain(m *testing.M) { real.Main(m) }
+func TestMain(m *testing.M) {
+	if path := os.Getenv(senderOf); path != "" {
+		fmt.Fprintln(os.Stderr, sendFile(path, os.Getenv(senderAt)))
+		os.Exit(1)
+	}
+	real.Main(m)
+}
 
 // side is one of the two brokers that are compared.
 type side struct {
 	name string
 	addr string
 	pid  int
+	dir  string // log.dirs
 }
 
 // both starts the two brokers beside each other.
 func both(t *testing.T) (ours, kafka side) {
 	b := real.Barnabas(t, 1)
 	k := real.KafkaFullSize(t, "3.9.1", 1, real.ZooKeeper(t), "inter.broker.protocol.version=3.9")
-	return side{"barnabas", b.Addr, b.PID()}, side{"kafka 3.9.1", k.Addr, k.PID()}
+	return side{"barnabas", b.Addr, b.PID(), b.Dir}, side{"kafka 3.9.1", k.Addr, k.PID(), k.Dir}
 }
 
 func report(t *testing.T, what, unit string, ours, kafka series, goal string) {
@@ -36,7 +43,8 @@ func report(t *testing.T, what, unit string, ours, kafka series, goal string) {
 }
 
 // TestProduceAndConsume compares the broker's CPU per million records of 100
-// bytes, acks=all, one partition.
+// bytes, acks=all, one partition. Beside it is what sending the same file costs
+// without a broker.
 func TestProduceAndConsume(t *testing.T) {
 	// A process's CPU is told in hundredths of a second, so each figure is taken
 	// over enough records for that not to matter.
@@ -44,9 +52,10 @@ func TestProduceAndConsume(t *testing.T) {
 	ours, kafka := both(t)
 	cpu := map[string]series{}
 	rate := map[string]series{}
+	var floor series
 	for round := range rounds + 1 {
+		topic := fmt.Sprintf("bench-%d", round)
 		for _, s := range []side{ours, kafka} {
-			topic := fmt.Sprintf("bench-%d", round)
 			createTopic(t, s.addr, topic, 1)
 			touchMemory(t, 4*records*size)
 			p := measure(s.pid, records, func() { produce(t, s.addr, topic, records, size) })
@@ -63,11 +72,19 @@ func TestProduceAndConsume(t *testing.T) {
 			rate["produce "+s.name] = append(rate["produce "+s.name], p.rate/1000)
 			rate["consume "+s.name] = append(rate["consume "+s.name], c.rate/1000)
 		}
+		if bare := startSender(t, filepath.Join(ours.dir, topic+"-0")); round > 0 {
+			floor = append(floor, measure(bare.pid, passes*records, func() {
+				for range passes {
+					bare.receive(t)
+				}
+			}).cpu)
+		}
 	}
 	for _, what := range []string{"produce", "consume"} {
 		report(t, what+" 100 B: broker CPU a million records", "s", cpu[what+" "+ours.name], cpu[what+" "+kafka.name], "at most 0.4")
 		report(t, what+" 100 B: thousand records a second", "k/s", rate[what+" "+ours.name], rate[what+" "+kafka.name], "reported")
 	}
+	fmt.Printf("%-44s %s s   ratio %.3f   what sending the file alone costs\n", "consume 100 B: sendfile without a broker", floor, floor.median()/cpu["consume "+kafka.name].median())
 	fmt.Printf("memory after it: barnabas %.1f MB, kafka %.1f MB\n", residentMB(ours.pid), residentMB(kafka.pid))
 }
 

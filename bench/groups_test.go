@@ -153,7 +153,7 @@ func coordinates(t *testing.T, addr, group string) {
 func bothWith(t *testing.T, properties ...string) []side {
 	b := real.Barnabas(t, 1, properties...)
 	k := real.KafkaFullSize(t, "3.9.1", 1, real.ZooKeeper(t), append([]string{"inter.broker.protocol.version=3.9"}, properties...)...)
-	return []side{{"barnabas", b.Addr, b.PID()}, {"kafka 3.9.1", k.Addr, k.PID()}}
+	return []side{{"barnabas", b.Addr, b.PID(), b.Dir}, {"kafka 3.9.1", k.Addr, k.PID(), k.Dir}}
 }
 
 func reportBoth(t *testing.T, what, unit string, got map[string]series, goal string) {
@@ -281,8 +281,8 @@ func TestLoadOffsets(t *testing.T) {
 		side
 		restart func()
 	}{
-		{side{"barnabas", b.Addr, 0}, func() { b.Stop(); b.Restart(t) }},
-		{side{"kafka 3.9.1", k.Addr, 0}, func() { k.Stop(); k.Restart(t) }},
+		{side{"barnabas", b.Addr, 0, b.Dir}, func() { b.Stop(); b.Restart(t) }},
+		{side{"kafka 3.9.1", k.Addr, 0, k.Dir}, func() { k.Stop(); k.Restart(t) }},
 	} {
 		createTopic(t, s.addr, "topic", partitions)
 		coordinates(t, s.addr, "group-0")

@@ -87,10 +87,13 @@ func produce(t testing.TB, addr, topic string, records, size int, opts ...kgo.Op
 	}
 }
 
+// fetchPiece is what a fetch of consume may bring of a partition.
+const fetchPiece = 4 << 20
+
 // consume reads the first records of a topic.
 func consume(t testing.TB, addr, topic string, records int) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.FetchMaxBytes(50<<20), kgo.FetchMaxPartitionBytes(4<<20))
+		kgo.FetchMaxBytes(50<<20), kgo.FetchMaxPartitionBytes(fetchPiece))
 	if err != nil {
 		t.Fatal(err)
 	}
