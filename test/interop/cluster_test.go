@@ -3,12 +3,14 @@ package interop
 import (
 	"testing"
 
+	"barnabas/test/load"
 	"barnabas/test/real"
 )
 
 // TestScenarioOfTwoBrokers takes clusters of two brokers through the whole
 // scenario: Barnabas alone, and Barnabas beside Apache Kafka with either as the
-// controller, which is the one that starts first.
+// controller, which is the one that starts first; on Apache ZooKeeper and on the
+// embedded one.
 func TestScenarioOfTwoBrokers(t *testing.T) {
 	ours := func(t *testing.T, zk string, id int) string {
 		return real.Barnabas(t, id, "zookeeper.connect="+zk, "inter.broker.protocol.version=2.8",
@@ -20,18 +22,22 @@ func TestScenarioOfTwoBrokers(t *testing.T) {
 	for _, c := range []struct {
 		name, golden  string
 		first, second func(t *testing.T, zk string, id int) string
+		embedded      bool // in a short run too
 	}{
-		{"barnabas", "znodes-2.8.2", ours, ours},
-		{"barnabas-and-kafka-2.8.2", "znodes-2.8.2", ours, apache("2.8.2")},
-		{"kafka-2.8.2-and-barnabas", "znodes-2.8.2", apache("2.8.2"), ours},
-		{"barnabas-and-kafka-3.9.1", "znodes-3.9.1", ours, apache("3.9.1")},
-		{"kafka-3.9.1-and-barnabas", "znodes-3.9.1", apache("3.9.1"), ours},
+		{"barnabas", "znodes-2.8.2", ours, ours, true},
+		{"barnabas-and-kafka-2.8.2", "znodes-2.8.2", ours, apache("2.8.2"), false},
+		{"kafka-2.8.2-and-barnabas", "znodes-2.8.2", apache("2.8.2"), ours, false},
+		{"barnabas-and-kafka-3.9.1", "znodes-3.9.1", ours, apache("3.9.1"), false},
+		{"kafka-3.9.1-and-barnabas", "znodes-3.9.1", apache("3.9.1"), ours, true},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			zk := real.ZooKeeper(t)
+		scenarioOn := func(t *testing.T, zk string) {
 			bootstrap := c.first(t, zk, 1)
 			c.second(t, zk, 2)
 			runScenario(t, connect(t, zk), bootstrap, c.golden, wholeScenario(t))
-		})
+		}
+		t.Run(c.name, func(t *testing.T) { scenarioOn(t, real.ZooKeeper(t)) })
+		if c.embedded || load.Soak() {
+			t.Run(c.name+"-embedded", func(t *testing.T) { scenarioOn(t, startKeeper(t)) })
+		}
 	}
 }
