@@ -188,9 +188,6 @@ func (b *Broker) serve(ctx context.Context) error {
 		return nil
 	})
 	b.config.Subscribe(func(_, now *config.Broker) { s.SetLimits(limits(now)) })
-	if name := c.String("authorizer.class.name"); name != "" {
-		b.log.Warn("ACLs are not there yet: every client that may connect may do everything", "authorizer.class.name", name)
-	}
 	b.renewStores()
 	wait, cancel := context.WithTimeout(ctx, firstMetadata)
 	defer cancel()

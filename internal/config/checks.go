@@ -152,7 +152,7 @@ func (b *Broker) checkUnsupported(p *problems) {
 		"remote.log.storage.system.enable: this broker has no tiered storage")
 	for _, key := range policyClasses {
 		if class := b.String(key); class != "" && !slices.Contains(builtinClasses[key], class) {
-			p.add(Conflict, key, fmt.Sprintf("%s: the Java class %s decides what clients may do, and this broker can't run it", key, class))
+			p.add(Conflict, key, fmt.Sprintf("%s: the Java class %s decides what clients may do, and this broker can't run it: leave it out only if they may do without", key, class))
 		}
 	}
 }
@@ -166,7 +166,6 @@ var policyClasses = []string{
 
 // builtinClasses are Kafka's own classes whose work this broker does itself.
 var builtinClasses = map[string][]string{
-	"authorizer.class.name":   {"kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer"},
 	"principal.builder.class": {"org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"},
 }
 

@@ -3,7 +3,7 @@ package config
 // The properties of authentication, encryption and authorisation.
 var securityDefinitions = []Definition{
 	def("authorizer.class.name", TypeString, "", nonNull, Low, ReadOnly,
-		"The authorizer: kafka.security.authorizer.AclAuthorizer keeps ACLs in ZooKeeper; empty allows everything."),
+		"The authorizer. There is none yet: empty allows everything, and a class is refused rather than left out."),
 	def("delegation.token.expiry.check.interval.ms", TypeLong, "3600000", atLeast(1), Low, ReadOnly,
 		"How often expired delegation tokens are cleared away."),
 	def("delegation.token.expiry.time.ms", TypeLong, "86400000", atLeast(1), Medium, ReadOnly,

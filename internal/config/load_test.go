@@ -46,7 +46,7 @@ max.connections=11
 
 func TestEveryBadValueIsAnErrorWithFileAndLine(t *testing.T) {
 	path := write(t, "num.partitions=x\n\nlog.retention.hours=0\nauto.create.topics.enable=yes\nlisteners=FOO://a:1\n"+
-		"ssl.key.password=\\u12\nlog.segment.bytes=5\nprocess.roles=broker\ncreate.topic.policy.class.name=a.B\n")
+		"ssl.key.password=\\u12\nlog.segment.bytes=5\nprocess.roles=broker\ncreate.topic.policy.class.name=a.B\nauthorizer.class.name=kafka.security.authorizer.AclAuthorizer\n")
 	_, _, err := Load(path, []string{"min.insync.replicas=0"})
 	if err == nil {
 		t.Fatal("no error")
@@ -61,7 +61,8 @@ func TestEveryBadValueIsAnErrorWithFileAndLine(t *testing.T) {
 		`F:6: Malformed \uxxxx encoding: a backslash and u need four hexadecimal digits after them`,
 		"F:7: Invalid value 5 for configuration log.segment.bytes: Value must be at least 14",
 		"F:8: process.roles asks for KRaft, which this broker does not have: take it out, and set zookeeper.connect or leave that out too",
-		"F:9: create.topic.policy.class.name: the Java class a.B decides what clients may do, and this broker can't run it",
+		"F:9: create.topic.policy.class.name: the Java class a.B decides what clients may do, and this broker can't run it: leave it out only if they may do without",
+		"F:10: authorizer.class.name: the Java class kafka.security.authorizer.AclAuthorizer decides what clients may do, and this broker can't run it: leave it out only if they may do without",
 	}
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {

@@ -154,7 +154,9 @@ func (m *Manager) SetTopicConfig(topic string, c *config.Topic) {
 	if t == nil {
 		return
 	}
-	for _, p := range *t.partitions.Load() {
+	parts := *t.partitions.Load()
+	for i := range parts {
+		p := parts[i].Load()
 		if p == nil || p.log == nil {
 			continue
 		}

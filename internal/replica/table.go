@@ -11,7 +11,7 @@ import (
 type Topic struct {
 	Name       string
 	id         atomic.Pointer[wire.UUID]
-	partitions atomic.Pointer[[]*Partition] // by number; nil where it has none
+	partitions atomic.Pointer[[]atomic.Pointer[Partition]] // by number; nil where it has none
 }
 
 // ID returns the topic's id, zero when it has none.
@@ -31,7 +31,7 @@ func (t *Topic) Partition(index int32) *Partition {
 	if index < 0 || int(index) >= len(parts) {
 		return nil
 	}
-	return parts[index]
+	return parts[index].Load()
 }
 
 const tableShards = 64
@@ -75,16 +75,34 @@ func (t *table) topicByID(id wire.UUID) *Topic {
 // put publishes a partition.
 func (t *table) put(p *Partition) {
 	topic := t.topic([]byte(p.Topic))
-	if topic == nil {
+	known := topic != nil
+	if !known {
 		topic = &Topic{Name: p.Topic}
-		topic.partitions.Store(new([]*Partition))
+		topic.partitions.Store(new([]atomic.Pointer[Partition]))
 	}
-	old := *topic.partitions.Load()
-	parts := make([]*Partition, max(len(old), int(p.Index)+1))
-	copy(parts, old)
-	parts[p.Index] = p
-	topic.partitions.Store(&parts)
-	update(t.nameShard([]byte(p.Topic)), p.Topic, topic)
+	topic.grow(int(p.Index) + 1)
+	(*topic.partitions.Load())[p.Index].Store(p)
+	if !known {
+		update(t.nameShard([]byte(p.Topic)), p.Topic, topic)
+	}
+}
+
+// grow has room for n partitions, and for more to come: a topic may have
+// thousands, which come one by one.
+func (t *Topic) grow(n int) {
+	parts := *t.partitions.Load()
+	if n <= len(parts) {
+		return
+	}
+	if n > cap(parts) {
+		larger := make([]atomic.Pointer[Partition], len(parts), max(n, 2*len(parts)))
+		for i := range parts {
+			larger[i].Store(parts[i].Load())
+		}
+		parts = larger
+	}
+	parts = parts[:n]
+	t.partitions.Store(&parts)
 }
 
 // remove takes a partition out, and its topic when it was the last.
@@ -93,11 +111,10 @@ func (t *table) remove(p *Partition) {
 	if topic == nil || topic.Partition(p.Index) != p {
 		return
 	}
-	parts := append([]*Partition(nil), *topic.partitions.Load()...)
-	parts[p.Index] = nil
-	topic.partitions.Store(&parts)
-	for _, other := range parts {
-		if other != nil {
+	parts := *topic.partitions.Load()
+	parts[p.Index].Store(nil)
+	for i := range parts {
+		if parts[i].Load() != nil {
 			return
 		}
 	}
@@ -146,8 +163,9 @@ func (t *table) all() []*Partition {
 			continue
 		}
 		for _, topic := range *m {
-			for _, p := range *topic.partitions.Load() {
-				if p != nil {
+			parts := *topic.partitions.Load()
+			for i := range parts {
+				if p := parts[i].Load(); p != nil {
 					all = append(all, p)
 				}
 			}
