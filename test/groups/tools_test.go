@@ -1,7 +1,10 @@
 package groups
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -64,8 +67,21 @@ func TestConsumerGroupCommand(t *testing.T) {
 				outputs[broker] = append(outputs[broker], plain(out))
 				steps = append(steps, version+" "+strings.Join(args, " "))
 			}
+			real.Until(t, 30*time.Second, "all to be committed", func() bool {
+				sum := int64(0)
+				for _, o := range fetchOffsets(t, addr, group, topic, 0, 1, 2) {
+					sum += o
+				}
+				return sum == 30
+			})
 			run("--list")
+			if version > "4" {
+				run("--list", "--type", "classic")
+			}
+			run("--describe", "--group", group)
+			run("--describe", "--group", group, "--state")
 			run("--describe", "--group", group, "--members", "--verbose")
+			run("--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--execute")
 			run("--delete", "--group", group)
 			run("--delete-offsets", "--group", group, "--topic", topic)
 			m.leave()
@@ -88,6 +104,12 @@ func TestConsumerGroupCommand(t *testing.T) {
 				run(append([]string{"--reset-offsets", "--group", group, "--topic", topic, "--execute"}, how...)...)
 			}
 			run("--reset-offsets", "--group", group, "--all-topics", "--to-earliest", "--dry-run")
+			file := filepath.Join(t.TempDir(), "offsets.csv")
+			if err := os.WriteFile(file, fmt.Appendf(nil, "%s,0,2\n%s,2,3\n", topic, topic), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			run("--reset-offsets", "--group", group, "--from-file", file, "--execute")
+			run("--reset-offsets", "--group", group, "--topic", topic+":0,1", "--to-offset", "3", "--export", "--execute")
 			run("--delete-offsets", "--group", group, "--topic", other)
 			run("--describe", "--group", group)
 			run("--delete", "--group", group)
