@@ -287,8 +287,7 @@ func (r *run) checkTime() {
 		}
 		return int(b.offset - a.offset)
 	})
-	// Below the start there may be a larger one: then Kafka finds none or another.
-	if err != nil || found && at.Timestamp < most.ts {
+	if err != nil || !found || at.Timestamp != most.ts || at.Offset != most.offset {
 		r.fatal("max timestamp: %+v %v %v, expected %+v", at, found, err, most)
 	}
 }

@@ -35,26 +35,41 @@ func (l *Log) OffsetForTimestamp(ts int64) (at TimestampOffset, found bool, err 
 }
 
 // MaxTimestamp finds the first record with the largest timestamp (ListOffsets
-// with -3, KIP-734); found is false in an empty log.
+// with -3, KIP-734); found is false in an empty log. Kafka finds none, or names
+// one that is gone, where DeleteRecords or compaction took that record away; this
+// looks at those that are left.
 func (l *Log) MaxTimestamp() (at TimestampOffset, found bool, err error) {
 	return l.search(func(view tailView, segs []*segment) (TimestampOffset, bool, error) {
-		var best *segment
-		most := int64(-1)
-		for _, seg := range segs {
-			if seg.readable(view) == 0 {
-				continue
+		largest, start := make([]int64, len(segs)), l.start.Load()
+		for i, seg := range segs {
+			if largest[i] = -1; seg.readable(view) > 0 {
+				if _, err := seg.largest(l.dir().fs); err != nil {
+					return TimestampOffset{}, false, err
+				}
+				largest[i] = seg.maxTimestamp.Load()
 			}
-			if _, err := seg.largest(l.dir().fs); err != nil {
+		}
+		for {
+			best, most := -1, int64(-1)
+			for i, ts := range largest {
+				if ts > most {
+					best, most = i, ts
+				}
+			}
+			if best < 0 {
+				return TimestampOffset{}, false, nil
+			}
+			seg := segs[best]
+			at, found, err := seg.searchTime(most, start, seg.readable(view))
+			if found || err != nil {
+				return at, found, err
+			}
+			left, err := seg.largestFrom(start, seg.readable(view))
+			if err != nil {
 				return TimestampOffset{}, false, err
 			}
-			if ts := seg.maxTimestamp.Load(); ts > most {
-				best, most = seg, ts
-			}
+			largest[best] = min(left, most-1)
 		}
-		if best == nil {
-			return TimestampOffset{}, false, nil
-		}
-		return best.searchTime(most, l.start.Load(), best.readable(view))
 	})
 }
 
@@ -94,13 +109,50 @@ func (s *segment) searchTime(ts, start, limit int64) (TimestampOffset, bool, err
 	if ok { // up to this offset all are older than ts
 		from = max(from, s.base+int64(binary.BigEndian.Uint32(e[8:])))
 	}
+	at, found := TimestampOffset{}, false
+	err = s.scanFrom(from, limit, func(sc *scanner) error {
+		if sc.header.MaxTimestamp() < ts || sc.header.LastOffset() < start {
+			return nil
+		}
+		at, err = s.recordAt(sc, ts, start)
+		found = err == errFound
+		return err
+	})
+	return at, found, err
+}
+
+// largestFrom returns the largest timestamp at or after an offset, among the
+// first limit bytes; -1 if there is none.
+func (s *segment) largestFrom(start, limit int64) (largest int64, err error) {
+	largest = -1
+	err = s.scanFrom(start, limit, func(sc *scanner) error {
+		if sc.header.MaxTimestamp() <= largest || sc.header.LastOffset() < start {
+			return nil
+		}
+		b, err := sc.whole()
+		if err != nil {
+			return err
+		}
+		return b.Each(0, func(r *record.Record) error {
+			if r.Offset >= start { // a batch that compaction emptied keeps its timestamp
+				largest = max(largest, r.Timestamp)
+			}
+			return nil
+		})
+	})
+	return largest, err
+}
+
+// scanFrom calls f with each batch from the one that holds an offset on, among
+// the first limit bytes, until it says errFound.
+func (s *segment) scanFrom(from, limit int64, f func(*scanner) error) error {
 	first, ok, err := s.locate(from, limit)
 	if err != nil || !ok {
-		return TimestampOffset{}, false, err
+		return err
 	}
 	ref, err := s.file.acquire()
 	if err != nil {
-		return TimestampOffset{}, false, stale(err)
+		return stale(err)
 	}
 	defer ref.release()
 	buf := scanBuffers.Get().(*[]byte)
@@ -109,20 +161,17 @@ func (s *segment) searchTime(ts, start, limit int64) (TimestampOffset, bool, err
 	for {
 		ok, err := sc.step()
 		if err != nil {
-			return TimestampOffset{}, false, s.corrupt(-1, sc.next, err)
+			return s.corrupt(-1, sc.next, err)
 		}
 		if !ok {
-			return TimestampOffset{}, false, nil
+			return nil
 		}
-		if sc.header.MaxTimestamp() < ts || sc.header.LastOffset() < start {
-			continue
-		}
-		at, err := s.recordAt(&sc, ts, start)
-		if err == errFound {
-			return at, true, nil
-		}
-		if err != nil {
-			return TimestampOffset{}, false, s.corrupt(sc.header.BaseOffset(), sc.pos, err)
+		switch err := f(&sc); err {
+		case nil:
+		case errFound:
+			return nil
+		default:
+			return s.corrupt(sc.header.BaseOffset(), sc.pos, err)
 		}
 	}
 }
