@@ -175,19 +175,24 @@ func (m *Manager) Futures() []Future {
 }
 
 // callOff ends a move and removes the copy, with changing held. The goroutine
-// may still be at work on the copy: it finds it closed.
+// may still be at work on the copy: it finds it closed. No crash brings the copy
+// back: by then the log may have been cut, or compacted.
 func (m *Manager) callOff(mv *move) error {
 	m.forgetMove(mv)
 	close(mv.stop)
 	if err := mv.copy.close(false); err != nil {
 		return err
 	}
+	d := mv.copy.dir()
 	name, err := mv.copy.moveAside()
+	if err == nil {
+		err = d.fs.SyncDir(d.path)
+	}
 	if err != nil {
-		mv.copy.dir().fail(err)
+		d.fail(err)
 		return err
 	}
-	mv.copy.dir().removeLater([]string{name}, 0)
+	d.removeLater([]string{name}, 0)
 	return nil
 }
 
