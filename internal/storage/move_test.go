@@ -247,6 +247,48 @@ func TestAMoveSurvivesCrashesAtEachStep(t *testing.T) {
 	}
 }
 
+// A copy that was called off is not gone on with after the power went, when the
+// log may hold other records.
+func TestAMoveThatWasCalledOffStaysSo(t *testing.T) {
+	mem, c := vfs.NewMem(), newClock()
+	m, l := movable(t, mem, c)
+	fillMovable(t, l)
+	must(t, m.Move(tp0, "/b"))
+	_, _, err := m.moveOf(tp0).step()
+	must(t, err)
+	must(t, m.Checkpoint())
+	must(t, mem.SyncDir("/b"))
+	must(t, m.Move(tp0, "/a"))
+	o := options(t, mem.CrashClone(vfs.LoseUnsynced, nil), c)
+	o.Dirs, o.BootID = []string{"/a", "/b"}, "another"
+	after, err := Open(o)
+	must(t, err)
+	defer after.Close()
+	if f := after.Futures(); len(f) != 0 {
+		t.Fatalf("goes on with %+v", f)
+	}
+	must(t, m.Close())
+}
+
+// A log whose records have all gone below its end has moved without a file.
+func TestALogWithoutRecordsIsCutAfterItMoved(t *testing.T) {
+	m, l := movable(t, vfs.NewMem(), newClock())
+	defer m.Close()
+	_, err := l.AppendFollower(batch(t, record.BatchOptions{BaseOffset: 3, LeaderEpoch: 1}, 2, 1000, "v"))
+	must(t, err)
+	must(t, l.TruncateTo(4)) // the whole batch goes
+	must(t, m.Move(tp0, "/b"))
+	m.Tick(l.dir().now())
+	if l.Dir() != "/b" {
+		t.Fatal(l.Dir())
+	}
+	must(t, l.TruncateTo(1))
+	produced := plain(t, 2, 1000, "after")
+	if info, err := l.Append(AppendRequest{Records: produced, LogAppendTime: -1, LeaderEpoch: 1}); err != nil || info.FirstOffset > 1 {
+		t.Fatal(info, err)
+	}
+}
+
 // A directory that fails while a log is moved there takes the copy with it, not
 // the log.
 func TestAMoveToADirectoryThatFailsLeavesTheLogAlone(t *testing.T) {

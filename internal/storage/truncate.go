@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/binary"
 	"fmt"
+	"os"
 )
 
 // TruncateTo drops all batches that reach offset or beyond; the end becomes
@@ -99,7 +100,12 @@ func (l *Log) truncateHeld(segs []*segment, offset int64) error {
 
 // cutActive shortens a segment and its indexes.
 func (l *Log) cutActive(s *segment, size, offset int64) error {
-	ref, err := s.file.acquire()
+	flag := os.O_RDWR
+	if size == 0 { // it may have had no record yet, and so no file
+		flag |= os.O_CREATE
+		l.namesNew.Store(true)
+	}
+	ref, err := s.file.acquireFlag(flag)
 	if err != nil {
 		return err
 	}
