@@ -30,7 +30,7 @@ ALLOCATIONS := ./internal/record ./internal/server ./internal/storage ./internal
 
 test:
 	./test/setup
-	{ go test -json -race -timeout 15m ./internal/... ./cmd/... ./client/...; go test -json -run Alloc $(ALLOCATIONS); go test -json -race -p 2 -timeout 40m ./test/...; } | go run ./test/count
+	{ go test -json -race -timeout 15m ./internal/... ./cmd/... ./client/...; go test -json -run Alloc $(ALLOCATIONS); go test -json -race -p 3 -timeout 40m ./test/...; } | go run ./test/count
 
 bench:
 	./test/setup
