@@ -35,7 +35,7 @@ func advertised(t *testing.T, addr string, version int16) map[int16][2]int16 {
 	r := kmsg.NewPtrApiVersionsRequest()
 	r.SetVersion(version)
 	r.ClientSoftwareName, r.ClientSoftwareVersion = "test", "1"
-	answer := raw.Do[*kmsg.ApiVersionsResponse](raw.Dial(t, addr), r)
+	answer := raw.Ask[*kmsg.ApiVersionsResponse](t, addr, r)
 	if answer.ErrorCode != 0 {
 		t.Fatalf("%s: %+v", addr, answer)
 	}
@@ -56,7 +56,7 @@ func TestTheTaggedFieldHarmsNoClient(t *testing.T) {
 		r.SetVersion(3)
 		r.ClientSoftwareName, r.ClientSoftwareVersion = name, "1"
 		told := false
-		answer := raw.Do[*kmsg.ApiVersionsResponse](raw.Dial(t, addr), r)
+		answer := raw.Ask[*kmsg.ApiVersionsResponse](t, addr, r)
 		answer.UnknownTags.Each(func(tag uint32, _ []byte) { told = told || tag == wire.KinTag })
 		if told != want {
 			t.Errorf("told to %s: %t", name, told)

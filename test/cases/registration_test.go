@@ -49,7 +49,7 @@ func TestRegistrationOfNamedListeners(t *testing.T) {
 	}
 	// Each listener names its own kind of address.
 	for _, addr := range []string{inside, outside} {
-		answer := raw.Do[*kmsg.MetadataResponse](raw.Dial(t, addr), metadata(1, nil, false))
+		answer := raw.Ask[*kmsg.MetadataResponse](t, addr, metadata(1, nil, false))
 		if got := net.JoinHostPort(answer.Brokers[0].Host, portText(answer.Brokers[0].Port)); got != addr {
 			t.Errorf("listener %s sends clients to %s", addr, got)
 		}
@@ -67,7 +67,7 @@ func TestCreateTopicsTellsEverything(t *testing.T) {
 	onBoth(t, func(t *testing.T, to target) {
 		three := "3"
 		r := createRequest("told", kmsg.CreateTopicsRequestTopicConfig{Name: "min.insync.replicas", Value: &three})
-		got := raw.Do[*kmsg.CreateTopicsResponse](raw.Dial(t, to.addr), r).Topics[0]
+		got := raw.Ask[*kmsg.CreateTopicsResponse](t, to.addr, r).Topics[0]
 		if got.ErrorCode != 0 || got.NumPartitions != 1 || got.ReplicationFactor != 1 || got.TopicID == [16]byte{} {
 			t.Errorf("answer %+v", got)
 		}

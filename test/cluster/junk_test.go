@@ -166,7 +166,7 @@ func TestZnodesThatAnyoneMayWrite(t *testing.T) {
 	offsets := kmsg.NewPtrOffsetFetchRequest()
 	offsets.Group = "junk"
 	offsets.Topics = []kmsg.OffsetFetchRequestTopic{{Topic: "good", Partitions: []int32{0}}}
-	raw.Do[*kmsg.OffsetFetchResponse](raw.Dial(t, w.seeds[0]), offsets) // any answer
+	raw.Ask[*kmsg.OffsetFetchResponse](t, w.seeds[0], offsets) // any answer
 	// Ids that may have been given out can't be told from such a node: there are
 	// no new ones until it is mended.
 	ids := kmsg.NewPtrInitProducerIDRequest()
@@ -174,14 +174,14 @@ func TestZnodesThatAnyoneMayWrite(t *testing.T) {
 	for _, value := range append(noJSON(), `{"version":1,"broker":1,"block_start":"5","block_end":"-5"}`, `{"version":1,"broker":1,"block_start":"9223372036854775000","block_end":"9223372036854775807"}`) {
 		w.put("/latest_producer_id_block", value)
 	}
-	for answered := 0; raw.Do[*kmsg.InitProducerIDResponse](raw.Dial(t, w.seeds[0]), ids).ErrorCode == 0; answered++ {
+	for answered := 0; raw.Ask[*kmsg.InitProducerIDResponse](t, w.seeds[0], ids).ErrorCode == 0; answered++ {
 		if answered > 2000 {
 			t.Fatal("more ids than a block and its successor have")
 		}
 	}
 	w.put("/latest_producer_id_block", block)
 	real.Until(t, 20*time.Second, "producer ids again", func() bool {
-		return raw.Do[*kmsg.InitProducerIDResponse](raw.Dial(t, w.seeds[0]), ids).ErrorCode == 0
+		return raw.Ask[*kmsg.InitProducerIDResponse](t, w.seeds[0], ids).ErrorCode == 0
 	})
 	for _, b := range w.brokers {
 		said := map[string]int{}

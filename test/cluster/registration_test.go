@@ -520,7 +520,7 @@ func TestTheFirstAnswerAfterARestartKnowsTheTopics(t *testing.T) {
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = "t", 300, 1
 	create.Topics = append(create.Topics, topic)
-	raw.Do[*kmsg.CreateTopicsResponse](raw.Dial(t, broker.Addr), create)
+	raw.Ask[*kmsg.CreateTopicsResponse](t, broker.Addr, create)
 	ask := kmsg.NewPtrMetadataRequest()
 	ask.Version = 1
 	about := kmsg.NewMetadataRequestTopic()
@@ -537,7 +537,7 @@ func TestTheFirstAnswerAfterARestartKnowsTheTopics(t *testing.T) {
 				}
 				return err == nil
 			})
-			first <- raw.Do[*kmsg.MetadataResponse](raw.Dial(t, broker.Addr), ask)
+			first <- raw.Ask[*kmsg.MetadataResponse](t, broker.Addr, ask)
 		}()
 		broker.Restart(t)
 		if r := <-first; len(r.Brokers) != 1 || r.Topics[0].ErrorCode != 0 || len(r.Topics[0].Partitions) != 300 {

@@ -77,7 +77,7 @@ func groupType(t *testing.T, addr, group string) string {
 	t.Helper()
 	r := kmsg.NewPtrListGroupsRequest()
 	r.Version = 5
-	for _, g := range raw.Do[*kmsg.ListGroupsResponse](raw.Dial(t, addr), r).Groups {
+	for _, g := range raw.Ask[*kmsg.ListGroupsResponse](t, addr, r).Groups {
 		if g.Group == group {
 			return g.GroupType
 		}
@@ -120,7 +120,7 @@ func TestConsumerProtocolWaitsForEveryBrokerToBeBarnabas(t *testing.T) {
 		r := kmsg.NewPtrConsumerGroupHeartbeatRequest()
 		r.Group, r.MemberID, r.RebalanceTimeoutMillis, r.SubscribedTopicNames = "g", "m", 10000, []string{"t"}
 		r.Topics = []kmsg.ConsumerGroupHeartbeatRequestTopic{}
-		return raw.Do[*kmsg.ConsumerGroupHeartbeatResponse](raw.Dial(t, addr), r).ErrorCode
+		return raw.Ask[*kmsg.ConsumerGroupHeartbeatResponse](t, addr, r).ErrorCode
 	}
 	off := real.Barnabas(t, 1)
 	if code := join(off.Addr); code != 35 {

@@ -57,7 +57,7 @@ func describe(t *testing.T, addr, group string) kmsg.DescribeGroupsResponseGroup
 	t.Helper()
 	r := kmsg.NewPtrDescribeGroupsRequest()
 	r.Version, r.Groups = 5, []string{group}
-	return raw.Do[*kmsg.DescribeGroupsResponse](raw.Dial(t, addr), r).Groups[0]
+	return raw.Ask[*kmsg.DescribeGroupsResponse](t, addr, r).Groups[0]
 }
 
 // shared is how the members of a group share a topic.
@@ -93,7 +93,7 @@ func share(t *testing.T, addr, group, topic string) (s shared) {
 	}
 	r := kmsg.NewPtrConsumerGroupDescribeRequest()
 	r.Groups = []string{group}
-	c := raw.Do[*kmsg.ConsumerGroupDescribeResponse](raw.Dial(t, addr), r).Groups[0]
+	c := raw.Ask[*kmsg.ConsumerGroupDescribeResponse](t, addr, r).Groups[0]
 	s.state, s.members = c.State, len(c.Members)
 	for _, m := range c.Members {
 		for _, at := range m.Assignment.TopicPartitions {

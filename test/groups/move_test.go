@@ -17,7 +17,7 @@ func fetchOffsets(t *testing.T, addr, group, topic string, partitions ...int32) 
 	r := kmsg.NewPtrOffsetFetchRequest()
 	r.Version, r.Group = 5, group
 	r.Topics = []kmsg.OffsetFetchRequestTopic{{Topic: topic, Partitions: partitions}}
-	answer := raw.Do[*kmsg.OffsetFetchResponse](raw.Dial(t, addr), r)
+	answer := raw.Ask[*kmsg.OffsetFetchResponse](t, addr, r)
 	if answer.ErrorCode != 0 {
 		t.Fatalf("fetching the offsets of %s: error %d", group, answer.ErrorCode)
 	}

@@ -117,3 +117,12 @@ func Do[R kmsg.Response](c *Conn, r kmsg.Request) R {
 	}
 	return response.(R)
 }
+
+// Ask is Do on a connection that is made for it and closed again: what waits for
+// something may ask a thousand times.
+func Ask[R kmsg.Response](t testing.TB, addr string, r kmsg.Request) R {
+	t.Helper()
+	c := Dial(t, addr)
+	defer c.Close()
+	return Do[R](c, r)
+}

@@ -34,7 +34,7 @@ func TestKafkaAndBarnabasShareTransactions(t *testing.T) {
 		shared.ReplicaAssignment = append(shared.ReplicaAssignment, kmsg.CreateTopicsRequestTopicReplicaAssignment{Partition: p, Replicas: []int32{p + 1}})
 	}
 	r.Topics = append(r.Topics, shared)
-	if code := raw.Do[*kmsg.CreateTopicsResponse](raw.Dial(t, k.Addr), r).Topics[0].ErrorCode; code != 0 {
+	if code := raw.Ask[*kmsg.CreateTopicsResponse](t, k.Addr, r).Topics[0].ErrorCode; code != 0 {
 		t.Fatalf("create: %d", code)
 	}
 	coordinators := map[int32]string{} // and one id of each
