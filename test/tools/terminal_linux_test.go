@@ -80,12 +80,19 @@ func (p *person) types(s string) {
 	}
 }
 
+// screen is all that was shown.
+func (p *person) screen() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen.String()
+}
+
 // sees waits until the screen shows s after what was seen before.
 func (p *person) sees(s string) {
 	p.t.Helper()
 	defer func() {
 		if p.t.Failed() {
-			p.t.Logf("the screen: %q", p.seen.String()[p.read:])
+			p.t.Logf("the screen: %q", p.screen()[p.read:])
 		}
 	}()
 	real.Until(p.t, 30*time.Second, "the screen to show "+s, func() bool {
@@ -104,10 +111,10 @@ func (p *person) ends(status int) {
 	select {
 	case <-p.exit:
 		if got := p.cmd.ProcessState.ExitCode(); got != status {
-			p.t.Errorf("%s exits with %d, want %d; the screen: %q", p.cmd.Args[1], got, status, p.seen.String())
+			p.t.Errorf("%s exits with %d, want %d; the screen: %q", p.cmd.Args[1], got, status, p.screen())
 		}
 	case <-time.After(30 * time.Second):
-		p.t.Fatalf("%s does not end; the screen: %q", p.cmd.Args[1], p.seen.String())
+		p.t.Fatalf("%s does not end; the screen: %q", p.cmd.Args[1], p.screen())
 	}
 }
 
