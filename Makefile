@@ -29,12 +29,12 @@ cross:
 ALLOCATIONS := ./internal/record ./internal/server ./internal/storage ./internal/wire
 
 # Tests with real programs wait more than they compute: three packages run at a
-# time. Those that count on followers keeping up have the machine to themselves.
-ALONE := test/replication
+# time, or two beside each other where followers have to keep up.
+PAIRS := /(replication|storage|streams|transactions|zookeeper)$$
 
 test:
 	./test/setup
-	{ go test -json -race -timeout 15m ./internal/... ./cmd/... ./client/...; go test -json -run Alloc $(ALLOCATIONS); go test -json -race -p 3 -timeout 40m $$(go list ./test/... | grep -v $(ALONE)); go test -json -race -timeout 40m ./$(ALONE); } | go run ./test/count
+	{ go test -json -race -timeout 15m ./internal/... ./cmd/... ./client/...; go test -json -run Alloc $(ALLOCATIONS); go test -json -race -p 3 -timeout 40m $$(go list ./test/... | grep -vE '$(PAIRS)'); go test -json -race -p 2 -timeout 40m $$(go list ./test/... | grep -E '$(PAIRS)'); } | go run ./test/count
 
 bench:
 	./test/setup
