@@ -1,12 +1,11 @@
 package keeper
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"barnabas/internal/jute"
+	"barnabas/internal/znode"
 )
 
 // Quotas, as ZooKeeper has them: /zookeeper/quota/PATH/zookeeper_limits holds
@@ -18,49 +17,6 @@ const (
 	limitName = "zookeeper_limits"
 	statName  = "zookeeper_stats"
 )
-
-// track is the text of a limit or of a stats node: "count=1,bytes=2", and
-// further pairs after "=;". A number that is missing is -1.
-type track map[string]int64
-
-// parseTrack reads a track; ok is false when it makes no sense.
-func parseTrack(data []byte) (t track, ok bool) {
-	t = track{}
-	for pair := range strings.FieldsFuncSeq(string(data), func(r rune) bool { return r == ',' || r == ';' }) {
-		key, value, _ := strings.Cut(pair, "=")
-		if value = strings.TrimRight(value, "="); value == "" {
-			value = "-1"
-		}
-		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil {
-			return nil, false
-		}
-		t[key] = n
-	}
-	return t, true
-}
-
-func (t track) get(key string) int64 {
-	if v, ok := t[key]; ok {
-		return v
-	}
-	return -1
-}
-
-func (t track) String() string {
-	text := fmt.Sprintf("count=%d,bytes=%d", t.get("count"), t.get("bytes"))
-	var more []string
-	for key, v := range t {
-		if key != "count" && key != "bytes" {
-			more = append(more, fmt.Sprintf(";%s=%d", key, v))
-		}
-	}
-	if len(more) > 0 {
-		slices.Sort(more)
-		text += "=" + strings.Join(more, "")
-	}
-	return text
-}
 
 // quotaOf returns the nearest path at or above path that has a limit, or "".
 func (t *tree) quotaOf(path string) string {
@@ -104,8 +60,8 @@ func (t *tree) quotaDeleted(path string, size int) {
 func (t *tree) quotaChanged(path string, bytes, nodes int) {
 	if q := t.quotaOf(path); q != "" {
 		if n := t.nodes[quotaPath+q+"/"+statName]; n != nil {
-			if v, ok := parseTrack(n.data); ok {
-				v["count"], v["bytes"] = v.get("count")+int64(nodes), v.get("bytes")+int64(bytes)
+			if v, ok := znode.ParseStatsTrack(n.data); ok {
+				v["count"], v["bytes"] = v.Get("count")+int64(nodes), v.Get("bytes")+int64(bytes)
 				t.setQuiet(n, v)
 			}
 		}
@@ -116,11 +72,11 @@ func (t *tree) quotaChanged(path string, bytes, nodes int) {
 func (t *tree) recount(path string) {
 	if n := t.nodes[quotaPath+path+"/"+statName]; n != nil {
 		count, bytes := t.sum(t.nodes[path])
-		t.setQuiet(n, track{"count": int64(count), "bytes": bytes})
+		t.setQuiet(n, znode.StatsTrack{"count": int64(count), "bytes": bytes})
 	}
 }
 
-func (t *tree) setQuiet(n *node, v track) {
+func (t *tree) setQuiet(n *node, v znode.StatsTrack) {
 	r := *n.record
 	r.data = []byte(v.String())
 	t.put(&r)
@@ -161,8 +117,8 @@ func (c *core) checkQuota(path string, bytes, nodes int64) jute.Error {
 	if limits == nil || stats == nil {
 		return jute.OK
 	}
-	limit, ok := parseTrack(limits.data)
-	have, ok2 := parseTrack(stats.data)
+	limit, ok := znode.ParseStatsTrack(limits.data)
+	have, ok2 := znode.ParseStatsTrack(stats.data)
 	if !ok || !ok2 {
 		return jute.OK
 	}
@@ -170,11 +126,11 @@ func (c *core) checkQuota(path string, bytes, nodes int64) jute.Error {
 		name, soft, hard string
 		by               int64
 	}{{"count", "count", "countHardLimit", nodes}, {"bytes", "bytes", "byteHardLimit", bytes}} {
-		most, hard := limit.get(l.hard), true
+		most, hard := limit.Get(l.hard), true
 		if most < 0 {
-			most, hard = limit.get(l.soft), false
+			most, hard = limit.Get(l.soft), false
 		}
-		if now := have.get(l.name) + l.by; l.by != 0 && most >= 0 && now > most {
+		if now := have.Get(l.name) + l.by; l.by != 0 && most >= 0 && now > most {
 			c.notes = append(c.notes, note{"keeper: quota exceeded", q, l.name, now, most, hard})
 			if hard {
 				return jute.ErrQuotaExceeded

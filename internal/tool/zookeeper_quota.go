@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
 	"barnabas/internal/jute"
+	"barnabas/internal/znode"
 	"barnabas/internal/zookeeper"
 )
 
@@ -22,38 +21,11 @@ const (
 	statsNode  = "/zookeeper_stats"
 )
 
-// limits are the text of one of these nodes: "count=1,bytes=2", and further
-// pairs after "=;". -1 is none.
-type limits map[string]int64
-
 // limitOf is what an option of setquota and delquota limits.
 var limitOf = map[string]string{"n": "count", "b": "bytes", "N": "countHardLimit", "B": "byteHardLimit"}
 
-func parseLimits(data []byte) limits {
-	l := limits{"count": -1, "bytes": -1}
-	for pair := range strings.FieldsFuncSeq(string(data), func(r rune) bool { return r == ',' || r == ';' }) {
-		name, value, _ := strings.Cut(pair, "=")
-		if n, err := strconv.ParseInt(strings.Trim(value, "= "), 10, 64); err == nil {
-			l[name] = n
-		}
-	}
-	return l
-}
-
-// String writes them as ZooKeeper's StatsTrack does.
-func (l limits) String() string {
-	text, before := fmt.Sprintf("count=%d,bytes=%d", l["count"], l["bytes"]), "=;"
-	for _, name := range slices.Sorted(maps.Keys(l)) {
-		if name != "count" && name != "bytes" {
-			text += fmt.Sprintf("%s%s=%d", before, name, l[name])
-			before = ";"
-		}
-	}
-	return text
-}
-
 // readLimits reads the limits of a node and what it has; nil: it has none.
-func (s *shell) readLimits(of string) (limit, has limits, err error) {
+func (s *shell) readLimits(of string) (limit, has znode.StatsTrack, err error) {
 	ctx := s.call.Context
 	data, _, err := s.zk.Get(ctx, quotaRoot+of+limitsNode)
 	if errors.Is(err, jute.ErrNoNode) {
@@ -66,7 +38,17 @@ func (s *shell) readLimits(of string) (limit, has limits, err error) {
 	if err != nil && !errors.Is(err, jute.ErrNoNode) {
 		return nil, nil, err
 	}
-	return parseLimits(data), parseLimits(stat), nil
+	return limits(data), limits(stat), nil
+}
+
+// limits reads a node's text; what makes no sense limits nothing.
+func limits(data []byte) znode.StatsTrack {
+	t, ok := znode.ParseStatsTrack(data)
+	if !ok {
+		t = znode.StatsTrack{}
+	}
+	t["count"], t["bytes"] = t.Get("count"), t.Get("bytes")
+	return t
 }
 
 func (s *shell) listQuota(_ map[string]string, args []string) error {
@@ -163,12 +145,12 @@ func (s *shell) newQuota(of, name string, value int64) error {
 	if err := s.zk.EnsurePaths(ctx, quotaRoot+of); err != nil {
 		return err
 	}
-	limit := limits{"count": -1, "bytes": -1, "countHardLimit": -1, "byteHardLimit": -1}
+	limit := znode.StatsTrack{"count": -1, "bytes": -1, "countHardLimit": -1, "byteHardLimit": -1}
 	limit[name] = value
 	if _, _, err := s.zk.Create(ctx, quotaRoot+of+limitsNode, []byte(limit.String()), zookeeper.Persistent); err != nil {
 		return err
 	}
-	none := limits{"count": 0, "bytes": 0} // the server counts
+	none := znode.StatsTrack{"count": 0, "bytes": 0} // the server counts
 	if _, _, err := s.zk.Create(ctx, quotaRoot+of+statsNode, []byte(none.String()), zookeeper.Persistent); err != nil {
 		return err
 	}
@@ -178,10 +160,10 @@ func (s *shell) newQuota(of, name string, value int64) error {
 }
 
 // warnOfQuota warns of limits that are reached already.
-func (s *shell) warnOfQuota(limit, has limits) {
+func (s *shell) warnOfQuota(limit, has znode.StatsTrack) {
 	for _, kind := range []struct{ unit, soft, hard string }{{"count", "count", "countHardLimit"}, {"bytes", "bytes", "byteHardLimit"}} {
 		for _, name := range []string{kind.soft, kind.hard} {
-			if n, ok := limit[name]; ok && n >= 0 && n < has[kind.unit] {
+			if n := limit.Get(name); n >= 0 && n < has[kind.unit] {
 				s.print(fmt.Sprintf("[Warning]: the %s quota you create is less than the existing %s:%d", kind.unit, kind.unit, has[kind.unit]))
 				break
 			}

@@ -64,7 +64,7 @@ func (s *shell) getEphemerals(_ map[string]string, args []string) error {
 		return jute.ErrBadArguments
 	}
 	var found jute.GetChildrenResponse
-	if err := s.extras.call(s.call.Context, jute.OpGetEphemerals, &jute.PathRequest{Path: serverPath(s.extras.chroot, under)}, &found); err != nil {
+	if err := s.extras.call(s.call.Context, jute.OpGetEphemerals, &jute.PathRequest{Path: zookeeper.AddChroot(s.extras.chroot, under)}, &found); err != nil {
 		return err
 	}
 	paths := append([]string{}, found.Children...) // ZooKeeper's shell leaves the chroot on too
@@ -81,7 +81,7 @@ func (s *shell) countAll(_ map[string]string, args []string) error {
 		return err
 	}
 	var n jute.CountResponse
-	if err := s.extras.call(s.call.Context, jute.OpGetAllChildrenNumber, &jute.PathRequest{Path: serverPath(s.extras.chroot, args[0])}, &n); err != nil {
+	if err := s.extras.call(s.call.Context, jute.OpGetAllChildrenNumber, &jute.PathRequest{Path: zookeeper.AddChroot(s.extras.chroot, args[0])}, &n); err != nil {
 		return err
 	}
 	if s.call.JSON {
@@ -116,17 +116,17 @@ func (s *shell) version(map[string]string, []string) error {
 // watch notes a one-shot watch before it is left, since its event may come with
 // the answer.
 func (s *shell) watch(kind watchKind, at string) {
-	s.extras.watching(watch{kind, serverPath(s.extras.chroot, at)}, true)
+	s.extras.watching(watch{kind, zookeeper.AddChroot(s.extras.chroot, at)}, true)
 }
 
 func (s *shell) unwatch(kind watchKind, at string, flags map[string]string) {
 	if _, was := flags["w"]; was {
-		s.extras.watching(watch{kind, serverPath(s.extras.chroot, at)}, false)
+		s.extras.watching(watch{kind, zookeeper.AddChroot(s.extras.chroot, at)}, false)
 	}
 }
 
 func (s *shell) addWatch(flags map[string]string, args []string) error {
-	w, mode := watch{watchRecursive, serverPath(s.extras.chroot, args[0])}, jute.WatchPersistentRecursive
+	w, mode := watch{watchRecursive, zookeeper.AddChroot(s.extras.chroot, args[0])}, jute.WatchPersistentRecursive
 	switch m := strings.ToUpper(flags["m"]); m {
 	case "", "PERSISTENT_RECURSIVE":
 	case "PERSISTENT":
@@ -157,7 +157,7 @@ func (s *shell) removeWatches(flags map[string]string, args []string) error {
 	} else if _, ok := flags["d"]; ok {
 		kinds, which = []watchKind{watchData}, jute.WatchTypeData
 	}
-	at := serverPath(s.extras.chroot, args[0])
+	at := zookeeper.AddChroot(s.extras.chroot, args[0])
 	there := s.extras.kept(at, kinds...)
 	if len(there) == 0 {
 		return jute.ErrNoWatcher
@@ -191,7 +191,7 @@ func (s *shell) printWatches(_ map[string]string, args []string) error {
 	return nil
 }
 
-// shown is how many lines history shows.
+// shownHistory is how many lines history shows.
 const shownHistory = 11
 
 func (s *shell) showHistory(map[string]string, []string) error {

@@ -270,7 +270,7 @@ func (s *shell) showEvents(zk *zookeeper.Client, x *extras, flush <-chan chan st
 		case e.State == jute.StateExpired:
 			x.forget()
 			s.events.Go(func() { _ = zk.Renew(s.call.Context) }) // fails only when the shell ends
-		case e.Type != jute.EventNone && !x.fired(e.Type, serverPath(x.chroot, e.Path)):
+		case e.Type != jute.EventNone && !x.fired(e.Type, zookeeper.AddChroot(x.chroot, e.Path)):
 			return // of a watch that was removed
 		}
 		if !first {

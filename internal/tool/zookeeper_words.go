@@ -138,21 +138,6 @@ func (s *shell) deprecated(args []string, flags map[string]string, flag, old, no
 	flags[flag] = args[1]
 }
 
-// serverPath puts a chroot before a path, clientPath takes it off.
-func serverPath(chroot, path string) string {
-	if path == "/" && chroot != "" {
-		return chroot
-	}
-	return chroot + path
-}
-
-func clientPath(chroot, path string) string {
-	if path = strings.TrimPrefix(path, chroot); path == "" {
-		return "/"
-	}
-	return path
-}
-
 // pathError says what is wrong with a path, in the words of ZooKeeper's client.
 func pathError(path string) error {
 	switch {

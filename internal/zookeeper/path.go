@@ -41,19 +41,23 @@ func (c *Client) serverPath(path string, sequential bool) (string, error) {
 	if err := ValidatePath(checked); err != nil {
 		return "", err
 	}
-	if c.chroot == "" {
-		return path, nil
-	}
-	if path == "/" {
-		return c.chroot, nil
-	}
-	return c.chroot + path, nil
+	return AddChroot(c.chroot, path), nil
 }
 
-// clientPath takes the chroot off. A path outside of it, which no server
-// should send, comes back whole.
-func (c *Client) clientPath(path string) string {
-	rest, ok := strings.CutPrefix(path, c.chroot)
+// AddChroot puts a chroot, "" or one without '/' at its end, before a path.
+func AddChroot(chroot, path string) string {
+	if path == "/" && chroot != "" {
+		return chroot
+	}
+	return chroot + path
+}
+
+func (c *Client) clientPath(path string) string { return CutChroot(c.chroot, path) }
+
+// CutChroot takes a chroot off. A path outside of it, which no server should
+// send, comes back whole.
+func CutChroot(chroot, path string) string {
+	rest, ok := strings.CutPrefix(path, chroot)
 	switch {
 	case !ok:
 		return path

@@ -27,7 +27,7 @@ import (
 //	16 group string | regex string     topics []string | version int64 | time int64
 //
 // Of 16 the version is that of KRaft's metadata, the time when it was looked
-// for; neither is read. // No racks are written: no assignor looks at them.
+// for; neither is read. No racks are written: no assignor looks at them.
 const (
 	consumerGroupKey = 3
 	subscriptionKey  = 4
