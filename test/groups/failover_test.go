@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -25,8 +24,7 @@ type three struct {
 
 func startThree(t *testing.T, properties ...string) *three {
 	t.Helper()
-	zk := "127.0.0.1:" + real.FreePort(t)
-	real.Start(t, "zookeeper", exec.Command(real.Binary(t), "zookeeper", "--listen", zk, "--dir", t.TempDir()))
+	zk := real.StartKeeper(t).Addr
 	c := &three{t: t, dead: -1}
 	var addrs []string
 	for id := range 3 {
@@ -48,7 +46,7 @@ func (c *three) createTopic(name string, partitions int32) {
 	r.Topics = append(r.Topics, topic)
 	real.Until(c.t, time.Minute, "topic "+name, func() bool {
 		for _, b := range c.brokers { // the controller makes it
-			if code := raw.Do[*kmsg.CreateTopicsResponse](raw.Dial(c.t, b.Addr), r).Topics[0].ErrorCode; code == 0 {
+			if code := raw.Ask[*kmsg.CreateTopicsResponse](c.t, b.Addr, r).Topics[0].ErrorCode; code == 0 {
 				return true
 			}
 		}
@@ -67,7 +65,7 @@ func (c *three) find(group string) int {
 		}
 		r := kmsg.NewPtrFindCoordinatorRequest()
 		r.Version, r.CoordinatorKey = 2, group
-		answer := raw.Do[*kmsg.FindCoordinatorResponse](raw.Dial(c.t, b.Addr), r)
+		answer := raw.Ask[*kmsg.FindCoordinatorResponse](c.t, b.Addr, r)
 		says := int(answer.NodeID) - 1
 		if answer.ErrorCode != 0 || says == c.dead || at >= 0 && says != at {
 			return -1
@@ -76,7 +74,7 @@ func (c *three) find(group string) int {
 	}
 	h := kmsg.NewPtrHeartbeatRequest()
 	h.Group, h.MemberID = group, "nobody"
-	if raw.Do[*kmsg.HeartbeatResponse](raw.Dial(c.t, c.brokers[at].Addr), h).ErrorCode != 25 {
+	if raw.Ask[*kmsg.HeartbeatResponse](c.t, c.brokers[at].Addr, h).ErrorCode != 25 {
 		return -1
 	}
 	return at
