@@ -36,36 +36,32 @@ type cluster struct {
 
 // barnabasCluster starts three Barnabas brokers on a ZooKeeper.
 func barnabasCluster(t testing.TB, name, zk string, properties ...string) *cluster {
-	c := &cluster{t: t, name: name, members: map[int32]member{}}
-	for id := int32(1); id <= 3; id++ {
-		b := real.Barnabas(t, int(id), append([]string{"zookeeper.connect=" + zk}, properties...)...)
-		c.members[id] = member{id, b.Addr, func() *real.Process { return b.Process }, func() { b.Launch(t) }}
-	}
-	c.connect()
-	return c
+	return startCluster(t, name, zk, 3, properties)
 }
 
 // kafkaCluster starts three brokers of Kafka 3.9.1.
 func kafkaCluster(t testing.TB, zk string, properties ...string) *cluster {
-	c := &cluster{t: t, name: "kafka 3.9.1", members: map[int32]member{}}
-	for id := int32(1); id <= 3; id++ {
-		b := real.KafkaFullSize(t, "3.9.1", int(id), zk, append([]string{"inter.broker.protocol.version=3.9"}, properties...)...)
-		c.members[id] = member{id, b.Addr, func() *real.Process { return b.Process }, func() { b.Launch(t) }}
-	}
-	c.connect()
-	return c
+	return startCluster(t, "kafka 3.9.1", zk, 0, properties)
 }
 
 // mixedCluster starts two Barnabas brokers, 1 and 2, and broker 3 of Kafka 3.9.1.
 func mixedCluster(t testing.TB, zk string, properties ...string) *cluster {
-	c := &cluster{t: t, name: "mixed", members: map[int32]member{}}
+	return startCluster(t, "mixed", zk, 2, properties)
+}
+
+// startCluster starts three brokers, the first ones of which are Barnabas.
+func startCluster(t testing.TB, name, zk string, ours int32, properties []string) *cluster {
+	c := &cluster{t: t, name: name, members: map[int32]member{}}
 	properties = append([]string{"inter.broker.protocol.version=3.9"}, properties...)
-	for id := int32(1); id <= 2; id++ {
-		b := real.Barnabas(t, int(id), append([]string{"zookeeper.connect=" + zk}, properties...)...)
-		c.members[id] = member{id, b.Addr, func() *real.Process { return b.Process }, func() { b.Launch(t) }}
+	for id := int32(1); id <= 3; id++ {
+		if id <= ours {
+			b := real.Barnabas(t, int(id), append([]string{"zookeeper.connect=" + zk}, properties...)...)
+			c.members[id] = member{id, b.Addr, func() *real.Process { return b.Process }, func() { b.Launch(t) }}
+		} else {
+			b := real.KafkaFullSize(t, "3.9.1", int(id), zk, properties...)
+			c.members[id] = member{id, b.Addr, func() *real.Process { return b.Process }, func() { b.Launch(t) }}
+		}
 	}
-	b := real.KafkaFullSize(t, "3.9.1", 3, zk, properties...)
-	c.members[3] = member{3, b.Addr, func() *real.Process { return b.Process }, func() { b.Launch(t) }}
 	c.connect()
 	return c
 }
