@@ -14,6 +14,7 @@ import (
 	"barnabas/internal/controller"
 	"barnabas/internal/wire"
 	"barnabas/internal/znode"
+	"barnabas/internal/zookeeper"
 	"barnabas/test/real"
 )
 
@@ -215,16 +216,36 @@ func fenced(w *world) {
 	b := w.broker(1)
 	w.active(1)
 	w.set(znode.ControllerEpochPath, "7")
-	topic := []controller.NewTopic{{Name: "t", Assignment: [][]int32{{1}}}}
-	if err := b.ctl.CreateTopics(w.ctx(), topic)[0]; !errors.Is(err, wire.NotController) {
-		w.t.Errorf("creation in the old term: %v", err)
-	}
+	w.create("/brokers/topics/t", `{"version":1,"partitions":{"0":[1]}}`) // to be written in the old term, and refused
 	w.active(8)
-	if err := b.ctl.CreateTopics(w.ctx(), topic)[0]; err != nil {
-		w.t.Errorf("creation in the new term: %v", err)
-	}
 	w.knows("t", 1, b)
 	if got := w.get(znode.StatePath("t", 0)); !strings.Contains(got, `"controller_epoch":8`) {
+		w.t.Errorf("state: %s", got)
+	}
+
+	// Another controller, as Kafka's election makes it. Whether the request or
+	// the watch tells of it first, nothing more is written in the old term.
+	other := znode.Controller{Version: 2, BrokerID: 2, KRaftEpoch: znode.NoKRaftEpoch}
+	if _, err := w.zk.Multi(w.ctx(), zookeeper.DeleteOp(znode.ControllerPath, zookeeper.AnyVersion),
+		zookeeper.CreateOp(znode.ControllerPath, other.Encode(), zookeeper.Ephemeral),
+		zookeeper.SetOp(znode.ControllerEpochPath, znode.EncodeControllerEpoch(20), zookeeper.AnyVersion)); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := b.ctl.CreatePartitions(w.ctx(), "t", 1, [][]int32{{1}}); !errors.Is(err, wire.NotController) {
+		w.t.Errorf("a partition added in the old term: %v", err)
+	}
+	if got := w.get(znode.TopicPath("t")); strings.Contains(got, `"1":[1]`) {
+		w.t.Errorf("the old term wrote %s", got)
+	}
+	if err := w.zk.Delete(w.ctx(), znode.ControllerPath, -1); err != nil {
+		w.t.Fatal(err)
+	}
+	w.active(21)
+	if err := b.ctl.CreatePartitions(w.ctx(), "t", 1, [][]int32{{1}}); err != nil {
+		w.t.Errorf("a partition added in the new term: %v", err)
+	}
+	w.knows("t", 2, b)
+	if got := w.get(znode.StatePath("t", 1)); !strings.Contains(got, `"controller_epoch":21`) {
 		w.t.Errorf("state: %s", got)
 	}
 }
