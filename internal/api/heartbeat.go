@@ -11,7 +11,7 @@ import (
 )
 
 var _ = register(API{
-	Key: 12, Name: "Heartbeat", Min: 0, Max: 4, MaxFrame: 1 << 20, Expansion: 4, Reuse: true,
+	Key: 12, Name: "Heartbeat", Min: 0, Max: 4, MaxFrame: 1 << 20, Expansion: 4, Reuse: true, Brief: true,
 	Versions: []string{
 		"a member is alive",
 		"throttle time",

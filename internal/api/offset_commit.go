@@ -16,7 +16,7 @@ import (
 )
 
 var _ = register(API{
-	Key: 8, Name: "OffsetCommit", Min: 0, Max: 9, MaxFrame: 16 << 20, Expansion: 24,
+	Key: 8, Name: "OffsetCommit", Min: 0, Max: 9, MaxFrame: 16 << 20, Expansion: 24, Brief: true,
 	Versions: []string{
 		"offsets into ZooKeeper, under /consumers, for consumers of 0.8",
 		"offsets into __consumer_offsets, by members of a group or from outside, with a time",

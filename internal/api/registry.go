@@ -15,6 +15,9 @@ type API struct {
 	// ended, so that the frame's memory serves the next request. kmsg aliases
 	// byte fields of a body: leave it false where any is kept.
 	Reuse bool
+	// Brief tells that clients send little else for long, and that the handler
+	// waits for nothing: a connection that sends nothing else needs no goroutine.
+	Brief bool
 	// Versions says in a few words what each version added, from Min on.
 	Versions []string
 	Handle   func(*Broker, *Request)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"barnabas/internal/api"
+	"barnabas/internal/poll"
 	"barnabas/internal/wire"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -35,12 +36,13 @@ var (
 type conn struct {
 	s        *Server
 	listener *Listener
-	nc       net.Conn
+	nc       net.Conn // changes, under mu, when the connection wakes up; closed while it rests
 	info     api.Conn
 	out      sender
 	in       frameReader
 	clientID string       // of the last request: most clients have one for ever
 	active   atomic.Int64 // unix nanoseconds of the last request
+	rest     resting
 
 	room chan struct{} // tells the reader that the queue got shorter
 	wake chan struct{} // tells the writer that it has the turn, or to end
@@ -54,6 +56,8 @@ type conn struct {
 		turn        turn   // who may write
 		writer      bool   // the writing goroutine exists
 		closing     bool   // nothing is written any more
+		resting     bool   // a watcher has the socket
+		hungUp      bool   // somebody wants it closed
 	}
 }
 
@@ -78,6 +82,7 @@ func newConn(s *Server, l *Listener, nc net.Conn, host string) *conn {
 		c.info.SASL = l.SASL.Session()
 	}
 	c.active.Store(time.Now().UnixNano())
+	c.rest.enough, c.rest.readable, c.rest.write = calmEnough, c.readRequest, c.writeAnswers
 	c.in.c = c
 	bufferSizes(nc, s.o.SendBuffer, s.o.ReceiveBuffer)
 	if l.TLS != nil {
@@ -88,17 +93,31 @@ func newConn(s *Server, l *Listener, nc net.Conn, host string) *conn {
 	return c
 }
 
-// serve reads and handles requests until the connection ends.
+// serve reads and handles requests until the connection ends or rests.
 func (c *conn) serve() {
+	c.live(func() error {
+		if err := c.greet(); err != nil {
+			return err
+		}
+		return c.loop()
+	})
+}
+
+// live is the life of the reading goroutine.
+func (c *conn) live(read func() error) {
+	rests := false
 	defer func() {
 		if p := recover(); p != nil { // our own mistake costs this connection, not the broker
 			c.s.log().Error("a connection panicked", "client", c.info.RemoteAddr, "panic", p, "stack", string(debug.Stack()))
 			c.shut()
 		}
+		if !rests {
+			c.s.leave(c)
+		}
 	}()
-	err := c.greet()
-	if err == nil {
-		err = c.loop()
+	err := read()
+	if rests = errors.Is(err, errResting); rests {
+		return
 	}
 	// A client may have closed its side only after its last request; what waits
 	// is answered with what there is, what runs comes to its end.
@@ -144,6 +163,9 @@ func (c *conn) loop() error {
 		c.in.frame = frame{}
 		if err := c.handle(f); err != nil {
 			return err
+		}
+		if c.mayRest(f.api) && c.lieDown() {
+			return errResting
 		}
 	}
 }
@@ -239,6 +261,26 @@ func (c *conn) shut() {
 	c.turnOver(nobody, false)
 }
 
+// hangUp closes the connection from any goroutine; its reader sees it.
+func (c *conn) hangUp() {
+	c.mu.Lock()
+	c.mu.hungUp = true
+	nc := c.nc
+	if c.mu.resting {
+		poll.Hangup(c.rest.fd)
+	}
+	c.mu.Unlock()
+	nc.Close()
+}
+
+// stopReading has the reader see that the server stops, unless it rests.
+func (c *conn) stopReading() {
+	c.mu.Lock()
+	nc := c.nc
+	c.mu.Unlock()
+	nc.SetReadDeadline(time.Unix(1, 0))
+}
+
 func poke(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -251,6 +293,7 @@ type frame struct {
 	buf   *buffer
 	size  int
 	claim claim
+	paid  bool // claim has what decoding may expand it to
 	api   *api.API
 }
 
@@ -267,7 +310,7 @@ func (c *conn) handle(f frame) error {
 		r.recycle()
 		return err
 	}
-	if more := int64(f.api.Expansion) * int64(f.size); more > 0 && !c.s.budget.take(&r.claim, more, c.s.stop) {
+	if more := int64(f.api.Expansion) * int64(f.size); more > 0 && !f.paid && !c.s.budget.take(&r.claim, more, c.s.stop) {
 		r.recycle()
 		return errAskedToStop
 	}

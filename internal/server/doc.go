@@ -8,6 +8,11 @@
 // order of arrival, and, from the first time that a request has to wait, a
 // second one that writes answers. What a request means is package api's.
 //
+// A connection that sends nothing but heartbeats and commits rests (rest.go):
+// one goroutine of a [poll.Poller] reads, handles and answers for many of them,
+// at less than two thirds of the cost and without their stacks and buffers. It
+// gets a goroutine again with the first request that is not of that kind.
+//
 // # What it refuses
 //
 // A frame whose length is not positive or larger than it may be, a header that
@@ -41,10 +46,12 @@
 //
 // # Locks
 //
-// conn.mu guards a connection's queue of unanswered requests and is held over
-// no I/O and no call out of the package. The right to write is a token in it
-// (conn.mu.turn), held over the write. Server.mu guards the set of connections,
-// quota.mu the counts; no two of these are held at once.
+// conn.mu guards a connection's queue of unanswered requests, and in whose hands
+// its socket is; it is held over no I/O. The right to write is a token in it
+// (conn.mu.turn), held over the write, and while a socket changes hands.
+// Server.mu guards the set of connections, rests.mu those that rest, quota.mu
+// the counts. rests.mu and the poller's lock may be taken under conn.mu; no
+// others of these are held at once.
 //
 // # Invariants
 //

@@ -34,7 +34,7 @@ var (
 // frameReader cuts a connection's bytes into frames.
 type frameReader struct {
 	c       *conn
-	buf     [readAhead]byte
+	buf     []byte // readAhead bytes; nil until something is read
 	r, w    int
 	filled  int       // the largest frame that came whole: memory that the client is trusted with
 	armed   time.Time // when the deadline for idleness was set
@@ -106,11 +106,14 @@ func hint(size uint32) string {
 // fill makes the next n bytes available in buf; n is small. Before a frame
 // has begun the wait is bounded by connections.max.idle.ms.
 func (in *frameReader) fill(n int) error {
+	if in.buf == nil {
+		in.buf = make([]byte, readAhead)
+	}
 	for in.w-in.r < n {
 		if in.r == in.w {
 			in.r, in.w = 0, 0
 		} else if len(in.buf)-in.r < n {
-			in.w = copy(in.buf[:], in.buf[in.r:in.w])
+			in.w = copy(in.buf, in.buf[in.r:in.w])
 			in.r = 0
 		}
 		begun := in.w > in.r

@@ -55,6 +55,8 @@ type Options struct {
 	// it has begun, or to take more of an answer; optional: 30 s.
 	Stall  time.Duration
 	Logger *slog.Logger // optional
+
+	brief func(*api.API) bool // tests may call everything brief
 }
 
 func (o *Options) fill() error {
@@ -66,6 +68,9 @@ func (o *Options) fill() error {
 	}
 	if o.Stall <= 0 {
 		o.Stall = 30 * time.Second
+	}
+	if o.brief == nil {
+		o.brief = func(a *api.API) bool { return a.Brief }
 	}
 	for _, l := range o.Listeners {
 		if strings.HasSuffix(l.Protocol, "SSL") != (l.TLS != nil) || strings.HasPrefix(l.Protocol, "SASL") != (l.SASL != nil) {

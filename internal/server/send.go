@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"barnabas/internal/api"
+	"barnabas/internal/poll"
 	"barnabas/internal/storage"
 )
 
@@ -29,10 +30,14 @@ type sender struct {
 	idle  *atomic.Int64
 	armed time.Time
 	file  fileSender
+
+	rests  bool // the connection rests: nc is closed, and the socket is fd
+	fd     int
+	unsent []byte // what the socket did not take then
 }
 
 func (s *sender) init(nc net.Conn, server *Server) {
-	s.nc, s.idle = nc, &server.maxIdle
+	*s = sender{nc: nc, idle: &server.maxIdle}
 	tcp, ok := nc.(*net.TCPConn)
 	if !ok {
 		return
@@ -70,7 +75,26 @@ func (s *sender) arm() {
 	}
 }
 
+// rest is for a connection that begins to rest; init ends it.
+func (s *sender) rest(fd int) { s.rests, s.fd = true, fd }
+
+// writeNow writes what the socket takes at once and keeps what is left.
+func (s *sender) writeNow(b []byte) error {
+	n := 0
+	if len(s.unsent) == 0 && len(b) > 0 {
+		var err error
+		if n, err = poll.Write(s.fd, b); err != nil && !errors.Is(err, poll.ErrAgain) {
+			return err
+		}
+	}
+	s.unsent = append(s.unsent, b[n:]...)
+	return nil
+}
+
 func (s *sender) write(b []byte) error {
+	if s.rests {
+		return s.writeNow(b)
+	}
 	for len(b) > 0 {
 		s.arm()
 		n, err := s.nc.Write(b[:min(len(b), sendPiece)])
@@ -116,7 +140,7 @@ func (s *sender) send(b []byte, inserts []api.Insert) error {
 }
 
 func (s *sender) isLarge(f storage.Slice) bool {
-	if s.raw == nil || f.Len < smallPiece {
+	if s.raw == nil || s.rests || f.Len < smallPiece {
 		return false
 	}
 	_, ok := f.File.Fd()

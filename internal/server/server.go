@@ -26,6 +26,7 @@ type Server struct {
 	accepts  sync.WaitGroup
 	conns    sync.WaitGroup
 	requests sync.Pool // *request
+	rests    *rests
 	lastID   atomic.Int64
 
 	mu struct {
@@ -47,6 +48,7 @@ func New(o Options) (*Server, error) {
 	s.budget = newBudget(o.QueuedBytes)
 	s.complaints = newComplaints(o.Logger)
 	s.mu.conns = make(map[*conn]struct{})
+	s.rests = newRests(s)
 	s.SetLimits(o.Limits)
 	return s, nil
 }
@@ -57,6 +59,7 @@ func (s *Server) SetLimits(l Limits) {
 	s.quota.set(l)
 	s.maxRequest.Store(int64(l.MaxRequestBytes))
 	s.maxIdle.Store(int64(l.MaxIdle))
+	s.rests.closeIdle()
 }
 
 // Start begins to accept connections and returns.
@@ -67,6 +70,7 @@ func (s *Server) Start() {
 		return
 	}
 	s.mu.started = true
+	s.rests.start()
 	for i := range s.o.Listeners {
 		easeLoopback(s.o.Listeners[i].Listener)
 		s.accepts.Go(func() { s.accept(&s.o.Listeners[i]) })
@@ -96,10 +100,7 @@ func (s *Server) accept(l *Listener) {
 			nc.Close()
 			return
 		}
-		s.conns.Go(func() {
-			defer s.leave(c)
-			c.serve()
-		})
+		s.conns.Go(c.serve)
 	}
 }
 
@@ -164,7 +165,7 @@ func (s *Server) closeIdlest(not *Listener) {
 	s.mu.Unlock()
 	if idlest != nil {
 		s.o.Logger.Info("closing a connection to make room for another broker", "client", idlest.info.RemoteAddr)
-		idlest.nc.Close()
+		idlest.hangUp()
 	}
 }
 
@@ -195,8 +196,9 @@ func (s *Server) Close(ctx context.Context) error {
 		s.o.Listeners[i].Close()
 	}
 	for _, c := range conns {
-		c.nc.SetReadDeadline(time.Unix(1, 0)) // the reading goroutine sees s.stop
+		c.stopReading() // the reading goroutine sees s.stop
 	}
+	s.rests.end()
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -211,7 +213,7 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	close(s.give)
 	for _, c := range conns {
-		c.nc.Close()
+		c.hangUp()
 	}
 	<-done
 	return ctx.Err()

@@ -15,10 +15,15 @@ import (
 // deleted; each consumer sees each record of its topics once and in order, and
 // nothing gets stuck.
 func TestClientsAndTopicsComeAndGo(t *testing.T) {
+	t.Run("as they are", func(t *testing.T) { comeAndGo(t) })
+	t.Run("resting after each request", func(t *testing.T) { comeAndGo(t, allBrief) })
+}
+
+func comeAndGo(t *testing.T, set ...func(*Options)) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	h := start(t)
+	h := start(t, set...)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	const topics, each = 4, 400
