@@ -23,7 +23,7 @@ const (
 // those of lower tiers only. What a tier is for stands in the packages' own
 // comments.
 var tiers = [][]string{
-	{"internal/vfs", "internal/wire", "internal/jute", "internal/znode", "internal/config", "internal/pemstore"},
+	{"internal/vfs", "internal/poll", "internal/wire", "internal/jute", "internal/znode", "internal/config", "internal/pemstore"},
 	{"internal/record", "internal/peer", "internal/zookeeper"},
 	{"internal/storage", "internal/keeper"},
 	{"internal/metadata", "internal/replica"},
