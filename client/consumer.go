@@ -221,6 +221,7 @@ func (c *Consumer) connectKafka() (*kgo.Client, error) {
 		kgo.SeedBrokers("127.0.0.1:1"), kgo.ClientID(c.config.clientID), kgo.ConsumeResetOffset(reset), kgo.DisableClientMetrics(),
 		kgo.FetchMaxPartitionBytes(int32(min(c.config.fetchBytes, 1<<30))), kgo.FetchMinBytes(int32(c.config.fetchMin)),
 		kgo.FetchMaxWait(max(c.config.fetchWait, 10*time.Millisecond)), kgo.MetadataMinAge(c.config.leaderPause),
+		kgo.WithPools(new(slabs)),
 	}
 	kafka, err := kgo.NewClient(append(opts, c.config.native...)...)
 	if err != nil {

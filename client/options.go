@@ -246,7 +246,8 @@ func Classes(byName map[string]any) ProducerOption {
 }
 
 // Native passes options to the franz-go client that does the sending and
-// fetching: TLS, SASL, dialing.
+// fetching: TLS, SASL, dialing. A Consumer has its own pool of records, and no
+// other may go with it: it would be told that what a Message holds is free.
 func Native(opts ...kgo.Opt) Option {
 	return option{func(c *producerConfig) { c.native = append(c.native, opts...) }, func(c *consumerConfig) { c.native = append(c.native, opts...) }}
 }

@@ -108,9 +108,26 @@ func (s *Stream) signal() {
 // consumed from now on. Errors: ErrClosed, ErrTimeout, ctx's, or what a
 // partition could not go on from.
 func (s *Stream) Next(ctx context.Context) (m Message, err error) {
-	if ok, err := s.take(&m); ok || err != nil {
+	r, err := s.take()
+	if r == nil && err == nil {
+		r, err = s.await(ctx)
+	}
+	if err != nil {
 		return m, err
 	}
+	m.Topic, m.Partition, m.Offset, m.Key, m.Value = r.Topic, r.Partition, r.Offset, r.Key, r.Value
+	if r.Attrs.TimestampType() >= 0 {
+		m.Timestamp = r.Timestamp
+	}
+	for _, h := range r.Headers {
+		m.Headers = append(m.Headers, Header(h))
+	}
+	r.Recycle() // see slabs
+	return m, nil
+}
+
+// await is take which waits.
+func (s *Stream) await(ctx context.Context) (*kgo.Record, error) {
 	var late <-chan time.Time
 	if s.timeout >= 0 {
 		timer := time.NewTimer(s.timeout)
@@ -121,12 +138,12 @@ func (s *Stream) Next(ctx context.Context) (m Message, err error) {
 		select {
 		case <-s.wake:
 		case <-ctx.Done():
-			return m, ctx.Err()
+			return nil, ctx.Err()
 		case <-late:
-			return m, ErrTimeout
+			return nil, ErrTimeout
 		}
-		if ok, err := s.take(&m); ok || err != nil {
-			return m, err
+		if r, err := s.take(); r != nil || err != nil {
+			return r, err
 		}
 	}
 }
@@ -144,34 +161,27 @@ func (s *Stream) All(ctx context.Context) iter.Seq2[Message, error] {
 	}
 }
 
-// take puts the next record into m, if there is one.
-func (s *Stream) take(m *Message) (ok bool, err error) {
+// take returns the next record, if there is one.
+func (s *Stream) take() (r *kgo.Record, err error) {
 	s.mu.Lock()
 	if s.mu.err != nil {
 		err, s.mu.err = s.mu.err, nil
 		s.mu.Unlock()
-		return false, err
+		return nil, err
 	}
 	if s.mu.closed {
 		s.mu.Unlock()
 		s.signal() // for whoever waits beside us
-		return false, ErrClosed
+		return nil, ErrClosed
 	}
 	if len(s.mu.chunks) == 0 {
 		s.mu.Unlock()
-		return false, nil
+		return nil, nil
 	}
 	c := &s.mu.chunks[0]
-	r := c.records[c.taken]
+	r = c.records[c.taken]
 	c.taken++
 	c.of.next = r.Offset + 1
-	m.Topic, m.Partition, m.Offset, m.Key, m.Value = r.Topic, r.Partition, r.Offset, r.Key, r.Value
-	if r.Attrs.TimestampType() >= 0 {
-		m.Timestamp = r.Timestamp
-	}
-	for _, h := range r.Headers {
-		m.Headers = append(m.Headers, Header(h))
-	}
 	drained := false
 	if c.taken == len(c.records) {
 		s.mu.bytes -= c.bytes
@@ -189,7 +199,7 @@ func (s *Stream) take(m *Message) (ok bool, err error) {
 	if drained {
 		s.room()
 	}
-	return true, nil
+	return r, nil
 }
 
 // put queues a chunk, unless its partition was revoked. full tells whether the
