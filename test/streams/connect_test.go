@@ -105,9 +105,9 @@ func TestConnectGoesOnWhenAWorkerIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, w := range workers {
-		w.UntilRunning(5*time.Minute, "answers", func() bool { return w.ask("GET", "/connectors", "", nil) })
+		w.UntilRunning(patience, "answers", func() bool { return w.ask("GET", "/connectors", "", nil) })
 	}
-	real.Until(t, time.Minute, "the connector to be made", func() bool { return workers[0].ask("POST", "/connectors", string(config), nil) })
+	real.Until(t, patience, "the connector to be made", func() bool { return workers[0].ask("POST", "/connectors", string(config), nil) })
 
 	client, err := kgo.NewClient(kgo.SeedBrokers(b.Addr), kgo.ConsumeTopics("from-file"), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.MetadataMinAge(100*time.Millisecond), kgo.AllowAutoTopicCreation())
@@ -118,7 +118,7 @@ func TestConnectGoesOnWhenAWorkerIsKilled(t *testing.T) {
 	seen := map[string]bool{}
 	arrived := func(what string) {
 		t.Helper()
-		real.Until(t, 2*time.Minute, "every line to arrive "+what, func() bool {
+		real.Until(t, patience, "every line to arrive "+what, func() bool {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			client.PollFetches(ctx).EachRecord(func(r *kgo.Record) { seen[string(r.Value)] = true })
@@ -132,7 +132,7 @@ func TestConnectGoesOnWhenAWorkerIsKilled(t *testing.T) {
 	}
 	arrived("at first")
 	var killed, left *worker
-	real.Until(t, time.Minute, "a worker to run the task", func() bool {
+	real.Until(t, patience, "a worker to run the task", func() bool {
 		at := workers[1].runs()
 		for i, w := range workers {
 			if w.rest == at {
@@ -143,7 +143,7 @@ func TestConnectGoesOnWhenAWorkerIsKilled(t *testing.T) {
 	})
 	killed.Kill()
 	write(500)
-	real.Until(t, 2*time.Minute, "the other worker to run the task", func() bool { return left.runs() == left.rest })
+	real.Until(t, patience, "the other worker to run the task", func() bool { return left.runs() == left.rest })
 	write(100)
 	arrived("after a worker was killed")
 }

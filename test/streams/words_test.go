@@ -21,6 +21,9 @@ import (
 
 func TestMain(m *testing.M) { real.Main(m) }
 
+// patience is for a busy machine, on which a JVM alone may take minutes to start.
+const patience = 10 * time.Minute
+
 var between = regexp.MustCompile(`[^A-Za-z]+`)
 
 // text is the lines of this repository's licence and documents, and how often
@@ -126,7 +129,7 @@ func TestStreamsCountWordsExactly(t *testing.T) {
 	k := c.client(t, kgo.DefaultProduceTopic("lines"), kgo.RecordPartitioner(kgo.RoundRobinPartitioner()))
 	ctx := t.Context()
 	for _, topic := range []string{"lines", "counts"} {
-		real.Until(t, time.Minute, "topic "+topic, func() bool {
+		real.Until(t, patience, "topic "+topic, func() bool {
 			_, err := kadm.NewClient(k).CreateTopic(ctx, 4, 3, nil, topic)
 			return err == nil
 		})
@@ -147,7 +150,7 @@ func TestStreamsCountWordsExactly(t *testing.T) {
 		words += n
 	}
 	send := func(round int) {
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		for i := round; i < len(lines); i += kills + 1 {
 			k.Produce(ctx, kgo.StringRecord(lines[i]), func(_ *kgo.Record, err error) {
@@ -164,7 +167,7 @@ func TestStreamsCountWordsExactly(t *testing.T) {
 		send(round)
 		// Killed while it works, not before and not after.
 		goal := words * (2*round + 1) / (2 * (kills + 1))
-		real.Until(t, 3*time.Minute, "words to be counted", func() bool { counts.more(t); return counts.total() > goal })
+		real.Until(t, patience, "words to be counted", func() bool { counts.more(t); return counts.total() > goal })
 		if round%2 == 0 {
 			b := c.brokers[random.IntN(len(c.brokers))]
 			t.Logf("%d of %d words are counted: broker %s is killed", counts.total(), words, b.Addr)
@@ -178,7 +181,7 @@ func TestStreamsCountWordsExactly(t *testing.T) {
 		}
 	}
 	send(kills)
-	real.Until(t, 3*time.Minute, "all words to be counted", func() bool { counts.more(t); return counts.total() >= words })
+	real.Until(t, patience, "all words to be counted", func() bool { counts.more(t); return counts.total() >= words })
 	counts.more(t)
 	for _, w := range counts.wrong {
 		t.Errorf("a count was committed twice: %s", w)
