@@ -7,10 +7,9 @@
 //
 //	fencing of transactional producers   test/transactions TestFencing, TestEpochsThatGoBack; with real
 //	                                     producers TestANewerProducerFencesTheOlder, TestCopiesAreExact
-//	MEMBER_ID_REQUIRED and bad joins     test/groups TestBadJoins, TestPendingMemberDoesNotHoldARebalance;
-//	                                     with real clients TestMembersShareARecordStream
-//	rebalances that never end            test/groups TestRebalancesEnd; with real clients
+//	MEMBER_ID_REQUIRED and bad joins     test/groups TestCases; with real clients TestMembersShareARecordStream
+//	rebalances that never end            test/groups TestCases; with real clients
 //	                                     TestAStalledMemberIsLeftOut, TestGroupsOfManyMembersAndPartitions
-//	the bytes of __consumer_offsets      test/groups TestBytesOfCommits; read by Kafka's own programs in
+//	the bytes of __consumer_offsets      test/groups TestCases; read by Kafka's own programs in
 //	                                     TestKafkasFormattersReadCommits, TestCoordinatorMovesBetweenKafkaAndBarnabas
 package cases

@@ -69,6 +69,7 @@ func (c *crowding) answered() (n int) {
 // megabyte each and clients make groups up: the broker takes so many of them,
 // and serves the others.
 func TestMembersAndGroupsWithoutEndTakeBoundedMemory(t *testing.T) {
+	t.Parallel()
 	const size = 512 << 10
 	b := real.Barnabas(t, 1, "offsets.topic.num.partitions=1", "group.initial.rebalance.delay.ms=600000")
 	topic := raw.NewTopic(t, b.Addr, 1)
@@ -96,7 +97,8 @@ func TestMembersAndGroupsWithoutEndTakeBoundedMemory(t *testing.T) {
 		members.join(t, b.Addr, huge("crowded"))
 	}
 	n, refusals := 0, 0
-	real.Until(t, time.Minute, "each member to be in the group, or refused", func() bool {
+	real.Until(t, time.Minute, "members to be refused", func() bool { return members.answered() >= 60-32 })
+	real.Until(t, time.Minute, "each member to be in the group, or refused", func() bool { // an answer has 16 MB
 		n, refusals = len(describe(t, b.Addr, "crowded").Members), members.answered()
 		return n+refusals == 60
 	})

@@ -18,6 +18,7 @@ import (
 // protocol share a group, in either order, until only the others are left. What
 // was stored for it Kafka's own tools can read.
 func TestGroupsMoveBetweenTheProtocols(t *testing.T) {
+	t.Parallel()
 	const partitions = 6
 	b := real.Barnabas(t, 1, append([]string{"offsets.topic.num.partitions=1"}, consumerProtocol...)...)
 	topic, group := raw.NewTopic(t, b.Addr, partitions), "moves"
@@ -116,6 +117,7 @@ func dumped(t *testing.T, dir string, kinds ...string) {
 // TestConsumerProtocolWaitsForEveryBrokerToBeBarnabas: its records would harm
 // Apache Kafka's coordinators.
 func TestConsumerProtocolWaitsForEveryBrokerToBeBarnabas(t *testing.T) {
+	t.Parallel()
 	join := func(addr string) int16 {
 		r := kmsg.NewPtrConsumerGroupHeartbeatRequest()
 		r.Group, r.MemberID, r.RebalanceTimeoutMillis, r.SubscribedTopicNames = "g", "m", 10000, []string{"t"}

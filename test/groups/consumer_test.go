@@ -24,6 +24,9 @@ func TestMembersOfTheConsumerProtocolShareARecordStream(t *testing.T) {
 		"java-4.1.0-range": javaMember("4.1.0", "group.protocol=consumer", "group.remote.assignor=range"),
 		"confluent-kafka":  python("confluent-kafka-consumer"),
 	} {
-		t.Run(name, func(t *testing.T) { shareStream(t, b.Addr, name, start) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shareStream(t, b.Addr, name, start)
+		})
 	}
 }

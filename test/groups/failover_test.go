@@ -104,6 +104,7 @@ func (c *three) start() {
 // member with it now and then: each time the group settles at another broker,
 // with one owner for each partition, and every record is read.
 func TestConsumersOutliveTheirCoordinator(t *testing.T) {
+	t.Parallel()
 	rounds := 2
 	if os.Getenv("BARNABAS_SOAK") != "" {
 		rounds = 12

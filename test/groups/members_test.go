@@ -90,7 +90,10 @@ func TestMembersShareARecordStream(t *testing.T) {
 		}
 	}
 	for name, start := range kinds {
-		t.Run(name, func(t *testing.T) { shareStream(t, b.Addr, name, start) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shareStream(t, b.Addr, name, start)
+		})
 	}
 }
 
@@ -138,6 +141,7 @@ func shareStream(t *testing.T, addr, name string, start startMember) {
 // TestAStalledMemberIsLeftOut stops one of two kcats, without its connection
 // being closed: the other one gets all until it goes on.
 func TestAStalledMemberIsLeftOut(t *testing.T) {
+	t.Parallel()
 	b := real.Barnabas(t, 1, "group.initial.rebalance.delay.ms=100")
 	topic := raw.NewTopic(t, b.Addr, 4)
 	members := []member{kcat(t, b.Addr, "stalls", topic), kcat(t, b.Addr, "stalls", topic)}

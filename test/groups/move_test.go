@@ -32,6 +32,7 @@ func fetchOffsets(t *testing.T, addr, group, topic string, partitions ...int32) 
 // and one log dir be served by Kafka, by Barnabas and by Kafka again: groups keep
 // their members and offsets, and go on.
 func TestCoordinatorMovesBetweenKafkaAndBarnabas(t *testing.T) {
+	t.Parallel()
 	zk := real.ZooKeeper(t)
 	k := real.Kafka(t, "3.9.1", 1, zk, "inter.broker.protocol.version=3.9", "zookeeper.session.timeout.ms=6000")
 	topic := raw.NewTopic(t, k.Addr, 4)

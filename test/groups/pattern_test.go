@@ -10,16 +10,18 @@ import (
 	"barnabas/test/real"
 )
 
-// patternMembers compiles a member of the consumer protocol that subscribes to
-// the topics that a regular expression matches, and returns what starts one.
-func patternMembers(t *testing.T, addr, group string) func(expression string) member {
+// consumerMembers compiles a member of the consumer protocol that subscribes to
+// the topics that a regular expression matches, and says what ended it, and
+// returns what starts one.
+func consumerMembers(t *testing.T, addr, group string) func(expression string, properties ...string) member {
 	t.Helper()
 	classes := t.TempDir()
 	path := classes + ":" + real.Jars(t, "4.1.0") + "/*"
-	real.Run(t, 3*time.Minute, exec.Command("javac", "-cp", path, "-d", classes, "testdata/PatternMember.java"))
-	return func(expression string) member {
-		return process("pattern "+expression, func(t *testing.T, addr, group, _ string) *exec.Cmd {
-			return exec.Command("java", "-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", real.Log4j(t), "-cp", path, "PatternMember", addr, group, expression)
+	real.Run(t, 3*time.Minute, exec.Command("javac", "-cp", path, "-d", classes, "testdata/ConsumerMember.java"))
+	return func(expression string, properties ...string) member {
+		return process("consumer of "+expression, func(t *testing.T, addr, group, _ string) *exec.Cmd {
+			return exec.Command("java", append([]string{"-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", real.Log4j(t), "-cp", path,
+				"ConsumerMember", addr, group, expression}, properties...)...)
 		})(t, addr, group, "")
 	}
 }
@@ -28,6 +30,7 @@ func patternMembers(t *testing.T, addr, group string) func(expression string) me
 // topics Java's SubscriptionPattern matches, also those that come later, in a
 // group with a member that names its topic; what it stores Kafka's tool can read.
 func TestMembersSubscribeByRegularExpressions(t *testing.T) {
+	t.Parallel()
 	b := real.Barnabas(t, 1, append([]string{"offsets.topic.num.partitions=1"}, consumerProtocol...)...)
 	const group = "patterns"
 	for _, topic := range []string{"orders-1", "orders-2", "old-orders-1"} {
@@ -35,7 +38,7 @@ func TestMembersSubscribeByRegularExpressions(t *testing.T) {
 	}
 	produce(t, b.Addr, "old-orders-1", 0, 100) // matched in part only: nobody reads it
 	produce(t, b.Addr, "orders-1", 100, 200)
-	pattern := patternMembers(t, b.Addr, group)
+	pattern := consumerMembers(t, b.Addr, group)
 	first := pattern(`orders-\d+|(?i)LATE[a-z]{2}`)
 	outputs := []func() string{first.output}
 	read := func(from, to int) {

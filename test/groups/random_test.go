@@ -86,6 +86,7 @@ func (c *crowd) change() {
 // random: every record is read, and each time that a group has settled, each
 // partition has one owner.
 func TestGroupsOfManyMembersAndPartitions(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -1,19 +1,25 @@
 package groups
 
 import (
+	"fmt"
 	"maps"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"barnabas/test/raw"
 	"barnabas/test/real"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // TestAStaticMemberComesBackToItsPartitions restarts one of two static members:
 // it has what it had, and the other one hears of no rebalance. A second process
 // with its instance id takes its place.
 func TestAStaticMemberComesBackToItsPartitions(t *testing.T) {
+	t.Parallel()
 	b := real.Barnabas(t, 1, "group.initial.rebalance.delay.ms=100")
 	topic, group := raw.NewTopic(t, b.Addr, 4), "static"
 	static := func(version, instance string) member {
@@ -56,5 +62,87 @@ func TestAStaticMemberComesBackToItsPartitions(t *testing.T) {
 	}
 	if n := strings.Count(other.output(), "Successfully joined group"); n != joins {
 		t.Errorf("the other member joined %d times, before %d", n, joins)
+	}
+}
+
+// static is a member of the consumer protocol with an instance id.
+type static struct {
+	id, partitions string
+	epoch          int32
+}
+
+// statics are the members of a group by instance id.
+func statics(t *testing.T, addr, group string) map[string]static {
+	t.Helper()
+	r := kmsg.NewPtrConsumerGroupDescribeRequest()
+	r.Groups = []string{group}
+	by := map[string]static{}
+	for _, m := range raw.Ask[*kmsg.ConsumerGroupDescribeResponse](t, addr, r).Groups[0].Members {
+		by[*m.InstanceID] = static{m.MemberID, fmt.Sprint(m.Assignment.TopicPartitions), m.MemberEpoch}
+	}
+	return by
+}
+
+// TestAStaticMemberOfTheConsumerProtocolComesBackToItsPartitions is
+// TestAStaticMemberComesBackToItsPartitions with the protocol of KIP-848: there a
+// second process with the instance id of a member is refused.
+func TestAStaticMemberOfTheConsumerProtocolComesBackToItsPartitions(t *testing.T) {
+	t.Parallel()
+	b := real.Barnabas(t, 1, append(slices.Clone(consumerProtocol), "group.consumer.max.session.timeout.ms=1800000", "group.consumer.session.timeout.ms=1800000")...)
+	topic, group := raw.NewTopic(t, b.Addr, 4), "static"
+	members := consumerMembers(t, b.Addr, group)
+	one, other := members(topic, "group.instance.id=one"), members(topic, "group.instance.id=other")
+	outputs := []func() string{one.output, other.output}
+	records := 0
+	more := func(what string) {
+		t.Helper()
+		produce(t, b.Addr, topic, records, records+100)
+		records += 100
+		settled(t, b.Addr, group, topic, 2, 4)
+		real.Until(t, 3*time.Minute, "every record to be read "+what, func() bool { return missing(outputs, records) == 0 })
+	}
+	more("at first")
+	before := statics(t, b.Addr, group)
+	one.leave()
+	away := statics(t, b.Addr, group)
+	if away["one"].epoch != -2 || away["one"].partitions != before["one"].partitions || away["other"] != before["other"] {
+		t.Errorf("before it left %+v, after %+v", before, away)
+	}
+	one = members(topic, "group.instance.id=one")
+	outputs = append(outputs, one.output)
+	more("after a restart")
+	after := statics(t, b.Addr, group)
+	if after["one"].id == before["one"].id || after["one"].epoch != before["one"].epoch || after["one"].partitions != before["one"].partitions || after["other"] != before["other"] {
+		t.Errorf("before %+v, after a restart %+v", before, after)
+	}
+	second := members(topic, "group.instance.id=one")
+	real.Until(t, 3*time.Minute, "a second process to be refused", func() bool { return strings.Contains(second.output(), "UnreleasedInstanceId") })
+	more("beside a second process")
+	if now := statics(t, b.Addr, group); !maps.Equal(now, after) {
+		t.Errorf("before the second process %+v, after it %+v", after, now)
+	}
+}
+
+// TestAStaticMemberThatStalledIsFenced has another process take the place of a
+// stalled one when its session has ended: when that goes on it hears of it.
+func TestAStaticMemberThatStalledIsFenced(t *testing.T) {
+	t.Parallel()
+	b := real.Barnabas(t, 1, consumerProtocol...)
+	topic, group := raw.NewTopic(t, b.Addr, 4), "stalled"
+	members := consumerMembers(t, b.Addr, group)
+	first := members(topic, "group.instance.id=one")
+	produce(t, b.Addr, topic, 0, 100)
+	settled(t, b.Addr, group, topic, 1, 4)
+	first.signal(syscall.SIGSTOP)
+	real.Until(t, 3*time.Minute, "its session to end", func() bool { return len(statics(t, b.Addr, group)) == 0 })
+	second := members(topic, "group.instance.id=one")
+	settled(t, b.Addr, group, topic, 1, 4)
+	fences := statics(t, b.Addr, group)
+	first.signal(syscall.SIGCONT)
+	real.Until(t, 3*time.Minute, "the first process to be fenced", func() bool { return strings.Contains(first.output(), "FencedInstanceId") })
+	produce(t, b.Addr, topic, 100, 200)
+	real.Until(t, 3*time.Minute, "every record to be read", func() bool { return missing([]func() string{first.output, second.output}, 200) == 0 })
+	if now := statics(t, b.Addr, group); !maps.Equal(now, fences) {
+		t.Errorf("the members were %+v, are %+v", fences, now)
 	}
 }

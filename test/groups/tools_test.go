@@ -1,6 +1,7 @@
 package groups
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,11 +18,55 @@ import (
 
 // consumerGroups is kafka-consumer-groups of a release.
 func consumerGroups(t *testing.T, version, addr string, args ...string) *exec.Cmd {
-	class := "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+	return real.Java(t, version, groupCommand(version), append([]string{"--bootstrap-server", addr}, args...)...)
+}
+
+func groupCommand(version string) string {
 	if version < "3" {
-		class = "kafka.admin.ConsumerGroupCommand"
+		return "kafka.admin.ConsumerGroupCommand"
 	}
-	return real.Java(t, version, class, append([]string{"--bootstrap-server", addr}, args...)...)
+	return "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+}
+
+// commands is a JVM in which kafka-consumer-groups of a release runs again and
+// again: a JVM for each run takes longer to start than the tool to work.
+type commands struct {
+	in  *os.File
+	out *os.File
+	all *bufio.Reader // of out
+}
+
+func startCommands(t *testing.T, version string) *commands {
+	t.Helper()
+	pipe := func() (r, w *os.File) {
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { r.Close(); w.Close() })
+		return r, w
+	}
+	stdin, in := pipe()
+	out, stdout := pipe()
+	cmd := real.Java(t, version, "testdata/Commands.java", groupCommand(version))
+	cmd.Stdin, cmd.Stdout = stdin, stdout
+	p := real.Start(t, "commands-"+version, cmd)
+	go func() { <-p.Done(); stdout.Close() }() // who waits for output hears of the end
+	return &commands{in: in, out: out, all: bufio.NewReader(out)}
+}
+
+// run returns what the tool writes to its standard output.
+func (c *commands) run(t *testing.T, addr string, args ...string) string {
+	t.Helper()
+	if _, err := fmt.Fprintln(c.in, strings.Join(append([]string{"--bootstrap-server", addr}, args...), "\t")); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.out.SetReadDeadline(time.Now().Add(3 * time.Minute)) // pipes have deadlines
+	out, err := c.all.ReadString(4)
+	if err != nil {
+		t.Fatalf("%v: %v after %q", args, err, out)
+	}
+	return strings.TrimSuffix(out, "\x04")
 }
 
 var (
@@ -49,6 +94,10 @@ func plain(s string) string {
 func TestConsumerGroupCommand(t *testing.T) {
 	outputs := map[string][]string{}
 	var steps []string
+	tools := map[string]*commands{}
+	for _, version := range []string{"2.8.2", "4.1.0"} {
+		tools[version] = startCommands(t, version)
+	}
 	raw.OnBoth(t, func(t *testing.T, addr string) {
 		broker := t.Name()[strings.LastIndex(t.Name(), "/")+1:]
 		for _, version := range []string{"2.8.2", "4.1.0"} {
@@ -63,8 +112,7 @@ func TestConsumerGroupCommand(t *testing.T) {
 			real.Until(t, 30*time.Second, "all to be read", func() bool { return missing([]func() string{m.output}, 30) == 0 })
 			c := raw.Dial(t, addr)
 			run := func(args ...string) {
-				out, _, _ := real.Try(t, time.Minute, consumerGroups(t, version, addr, args...)) // some steps are refused
-				outputs[broker] = append(outputs[broker], plain(out))
+				outputs[broker] = append(outputs[broker], plain(tools[version].run(t, addr, args...))) // some steps are refused
 				steps = append(steps, version+" "+strings.Join(args, " "))
 			}
 			real.Until(t, 30*time.Second, "all to be committed", func() bool {

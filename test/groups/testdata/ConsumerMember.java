@@ -7,8 +7,8 @@ import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
-/** A member of a group of the consumer protocol that prints what it reads, and leaves at SIGTERM: BOOTSTRAP GROUP PATTERN. */
-public class PatternMember {
+/** A member of a group of the consumer protocol that prints what it reads, and leaves at SIGTERM: BOOTSTRAP GROUP PATTERN [PROPERTY=VALUE]... */
+public class ConsumerMember {
     public static void main(String[] args) throws Exception {
         Properties p = new Properties();
         p.put("bootstrap.servers", args[0]);
@@ -17,6 +17,10 @@ public class PatternMember {
         p.put("auto.offset.reset", "earliest");
         p.put("auto.commit.interval.ms", "200");
         p.put("metadata.max.age.ms", "1000");
+        for (int i = 3; i < args.length; i++) {
+            String[] property = args[i].split("=", 2);
+            p.put(property[0], property[1]);
+        }
         KafkaConsumer<String, String> consumer = new KafkaConsumer<>(p, new StringDeserializer(), new StringDeserializer());
         CountDownLatch closed = new CountDownLatch(1);
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
