@@ -24,9 +24,7 @@ type Producer struct {
 	scala  bool // the partitioner wants hash codes
 
 	unsent atomic.Int64 // records queued since the queue was last told to go
-	counts struct {
-		sent, failed, dropped, waited, late atomic.Int64
-	}
+	counts struct{ dropped, waited, late atomic.Int64 }
 
 	finished func(*kgo.Record, error) // finish, made a value once
 
@@ -154,24 +152,22 @@ type sending struct {
 
 func sendingOf(k *kgo.Record) *sending { return k.Context.(*sending) }
 
-// sendings holds what queued records need on their way, for the next ones.
-var sendings = sync.Pool{New: func() any { return new(sending) }}
+// serialized is what is made of a record before it takes a place in the queue.
+type serialized struct {
+	key, value []byte
+	hash       int32 // of the key, for ScalaHash
+	size       int   // of key, value and headers
+}
 
-func (p *Producer) prepare(ctx context.Context, r *Record) (*sending, error) {
-	s := sendings.Get().(*sending)
-	s.Context, s.record = ctx, r
-	s.kafka.Context = s
-	s.kafka.Topic = r.Topic
-	s.kafka.Timestamp = r.Timestamp
-	var err error
+func (p *Producer) serialize(r *Record) (b serialized, err error) {
 	if r.Key != nil {
-		if s.kafka.Key, err = p.config.keys.Serialize(r.Topic, r.Key); err != nil {
-			return nil, err
+		if b.key, err = p.config.keys.Serialize(r.Topic, r.Key); err != nil {
+			return b, err
 		}
 	}
 	if r.Value != nil {
-		if s.kafka.Value, err = p.config.values.Serialize(r.Topic, r.Value); err != nil {
-			return nil, err
+		if b.value, err = p.config.values.Serialize(r.Topic, r.Value); err != nil {
+			return b, err
 		}
 	}
 	if p.scala && r.Partition == nil && keyed(r) {
@@ -179,16 +175,29 @@ func (p *Producer) prepare(ctx context.Context, r *Record) (*sending, error) {
 		if key == nil {
 			key = r.Key
 		}
-		if s.hash, err = JavaHash(key); err != nil {
-			return nil, err
+		if b.hash, err = JavaHash(key); err != nil {
+			return b, err
 		}
 	}
-	s.size = len(s.kafka.Key) + len(s.kafka.Value)
+	b.size = len(b.key) + len(b.value)
 	for _, h := range r.Headers {
-		s.kafka.Headers = append(s.kafka.Headers, kgo.RecordHeader(h))
-		s.size += len(h.Key) + len(h.Value)
+		b.size += len(h.Key) + len(h.Value)
 	}
-	return s, nil
+	return b, nil
+}
+
+// fill makes s, which is zero, ready. It reads nothing of s: that memory is
+// last in the cache of the processor that saw the record before off.
+func (s *sending) fill(ctx context.Context, r *Record, b *serialized, done func(Result)) {
+	s.Context, s.record, s.done, s.hash, s.size = ctx, r, done, b.hash, b.size
+	s.kafka.Context, s.kafka.Topic, s.kafka.Timestamp, s.kafka.Key, s.kafka.Value = s, r.Topic, r.Timestamp, b.key, b.value
+	if len(r.Headers) > 0 {
+		headers := make([]kgo.RecordHeader, len(r.Headers))
+		for i, h := range r.Headers {
+			headers[i] = kgo.RecordHeader(h)
+		}
+		s.kafka.Headers = headers
+	}
 }
 
 func (s *sending) result(err error) Result {
@@ -234,11 +243,13 @@ func (p *Producer) SendSync(ctx context.Context, records ...*Record) ([]Result, 
 			results[i] = Result{r, -1, -1, ErrClosed}
 			continue
 		}
-		s, err := p.prepare(ctx, r)
+		b, err := p.serialize(r)
 		if err != nil {
 			results[i] = Result{r, -1, -1, err}
 			continue
 		}
+		s := new(sending)
+		s.fill(ctx, r, &b, nil)
 		p.topics.wait(ctx, r.Topic)
 		place[&s.kafka] = i
 		list = append(list, &s.kafka)
@@ -252,8 +263,7 @@ func (p *Producer) SendSync(ctx context.Context, records ...*Record) ([]Result, 
 			failed = append(failed, r)
 		}
 	}
-	p.counts.sent.Add(int64(len(records) - len(failed)))
-	p.counts.failed.Add(int64(len(failed)))
+	p.room.count(len(records)-len(failed), len(failed))
 	if failed != nil {
 		return results, &SendError{failed}
 	}
@@ -274,12 +284,11 @@ func own(err error) error {
 // ErrQueueFull if there was no room, ErrSerialize, ErrClosed or ctx's. ctx also
 // ends the record's own way, if it is not yet sent.
 func (p *Producer) SendAsync(ctx context.Context, r *Record, done func(Result)) error {
-	s, err := p.prepare(ctx, r)
+	b, err := p.serialize(r)
 	if err != nil {
 		return err
 	}
-	s.done = done
-	waited, err := p.room.enter(ctx, s.size, p.config.queueWait)
+	s, waited, err := p.room.enter(ctx, b.size, p.config.queueWait)
 	if waited {
 		p.counts.waited.Add(1)
 	}
@@ -298,9 +307,13 @@ func (p *Producer) SendAsync(ctx context.Context, r *Record, done func(Result)) 
 	p.mu.RLock()
 	defer p.mu.RUnlock()
 	if p.closed {
-		p.room.leave(s.size)
+		p.room.leave(b.size)
 		return ErrClosed
 	}
+	if s == nil {
+		s = new(sending)
+	}
+	s.fill(ctx, r, &b, done)
 	if ready, proven := p.topics.isReady(r.Topic); ready {
 		s.reuse = proven
 		p.kafka.Produce(ctx, &s.kafka, p.finished)
@@ -326,29 +339,23 @@ func (p *Producer) dispatch() { _ = p.kafka.Flush(over) }
 
 func (p *Producer) finish(k *kgo.Record, err error) {
 	s := sendingOf(k)
-	p.room.leave(s.size)
-	r := s.result(own(err))
-	if err == nil {
-		p.counts.sent.Add(1)
+	r, size, done := s.result(own(err)), s.size, s.done
+	if s.reuse && err == nil {
+		*s = sending{}
 	} else {
-		p.counts.failed.Add(1)
+		s = nil
 	}
+	p.room.comeBack(size, err == nil, s)
 	switch {
-	case s.done != nil:
-		s.done(r)
+	case done != nil:
+		done(r)
 	case err == nil:
 	case p.config.failed != nil:
 		p.config.failed(&SendError{[]Result{r}})
 	default:
 		p.config.logger.Error("a record was not sent", "topic", r.Record.Topic, "err", r.Err)
 	}
-	if err != nil {
-		return
-	}
-	if s.reuse {
-		*s = sending{}
-		sendings.Put(s)
-	} else {
+	if err == nil && s == nil {
 		p.topics.prove(r.Record.Topic)
 	}
 }
@@ -378,10 +385,7 @@ func (p *Producer) Close(ctx context.Context) error {
 
 // Stats returns the counters.
 func (p *Producer) Stats() ProducerStats {
-	records, bytes := p.room.held()
-	return ProducerStats{
-		Queued: records, QueuedBytes: bytes,
-		Sent: p.counts.sent.Load(), Failed: p.counts.failed.Load(),
-		Waited: p.counts.waited.Load(), Dropped: p.counts.dropped.Load(), Late: p.counts.late.Load(),
-	}
+	stats := p.room.stats()
+	stats.Waited, stats.Dropped, stats.Late = p.counts.waited.Load(), p.counts.dropped.Load(), p.counts.late.Load()
+	return stats
 }

@@ -22,6 +22,10 @@ var ErrClosed = errors.New("client: closed")
 // a tick if any is: a sender then runs for a while instead of waking for each
 // record.
 //
+// A place may come with memory for a record's way, that of an earlier one. It
+// goes round in the order of the records, so that all who see them on their way
+// read it as it lies, ahead of which a processor reads.
+//
 // Lock: mu, over everything, held for a few instructions.
 type room struct {
 	maxRecords, maxBytes int
@@ -31,8 +35,15 @@ type room struct {
 		sync.Mutex
 		records, bytes int
 		line           list.List // of *waiter
+		sent, failed   int64
+		idle, back     []*sending // of idle the first are used; back is idle next
+		used           int
 	}
 }
+
+// maxIdle bounds the memory that a queue keeps when it is empty, to some
+// megabytes.
+const maxIdle = 1 << 14
 
 // tick is how long a place may stay free while somebody waits.
 const tick = time.Millisecond
@@ -48,18 +59,25 @@ func (q *room) fitsLocked(bytes int) bool {
 
 // enter takes a place for a record of so many bytes. With a full queue it waits
 // without limit (limit < 0), for at most limit, or not at all (0). waited tells
-// whether it had to.
-func (q *room) enter(ctx context.Context, bytes int, limit time.Duration) (waited bool, err error) {
+// whether it had to. s is memory for the record's way, zero, or nil.
+func (q *room) enter(ctx context.Context, bytes int, limit time.Duration) (s *sending, waited bool, err error) {
 	q.mu.Lock()
 	if q.mu.line.Len() == 0 && q.fitsLocked(bytes) {
 		q.mu.records++
 		q.mu.bytes += bytes
+		if q.mu.used == len(q.mu.idle) {
+			q.mu.idle, q.mu.back, q.mu.used = q.mu.back, q.mu.idle[:0], 0
+		}
+		if q.mu.used < len(q.mu.idle) {
+			s, q.mu.idle[q.mu.used] = q.mu.idle[q.mu.used], nil
+			q.mu.used++
+		}
 		q.mu.Unlock()
-		return false, nil
+		return s, false, nil
 	}
 	if limit == 0 {
 		q.mu.Unlock()
-		return false, ErrQueueFull
+		return nil, false, ErrQueueFull
 	}
 	w := &waiter{bytes, make(chan struct{})}
 	place := q.mu.line.PushBack(w)
@@ -79,7 +97,7 @@ func (q *room) enter(ctx context.Context, bytes int, limit time.Duration) (waite
 	for err == nil {
 		select {
 		case <-w.enter:
-			return true, nil
+			return nil, true, nil
 		case <-look.C:
 			q.mu.Lock()
 			q.admitLocked()
@@ -94,23 +112,43 @@ func (q *room) enter(ctx context.Context, bytes int, limit time.Duration) (waite
 	defer q.mu.Unlock()
 	select {
 	case <-w.enter: // the place came just now
-		return true, nil
+		return nil, true, nil
 	default:
 	}
 	q.mu.line.Remove(place)
 	q.admitLocked() // the next in line may be smaller
-	return true, err
+	return nil, true, err
+}
+
+// comeBack is leave for a record that was taken: it counts it, and takes the
+// memory of its way, all zero, or nil.
+func (q *room) comeBack(bytes int, sent bool, s *sending) {
+	q.mu.Lock()
+	if sent {
+		q.mu.sent++
+	} else {
+		q.mu.failed++
+	}
+	if s != nil && len(q.mu.back) < maxIdle {
+		q.mu.back = append(q.mu.back, s)
+	}
+	q.leaveLocked(bytes)
+	q.mu.Unlock()
 }
 
 // leave gives a place back.
 func (q *room) leave(bytes int) {
 	q.mu.Lock()
+	q.leaveLocked(bytes)
+	q.mu.Unlock()
+}
+
+func (q *room) leaveLocked(bytes int) {
 	q.mu.records--
 	q.mu.bytes -= bytes
 	if q.mu.line.Len() > 0 && q.maxRecords-q.mu.records > q.maxRecords/16 && q.maxBytes-q.mu.bytes > q.maxBytes/16 {
 		q.admitLocked()
 	}
-	q.mu.Unlock()
 }
 
 func (q *room) admitLocked() {
@@ -126,8 +164,16 @@ func (q *room) admitLocked() {
 	}
 }
 
-func (q *room) held() (records, bytes int) {
+// count counts records that took no place.
+func (q *room) count(sent, failed int) {
+	q.mu.Lock()
+	q.mu.sent += int64(sent)
+	q.mu.failed += int64(failed)
+	q.mu.Unlock()
+}
+
+func (q *room) stats() ProducerStats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.mu.records, q.mu.bytes
+	return ProducerStats{Queued: q.mu.records, QueuedBytes: q.mu.bytes, Sent: q.mu.sent, Failed: q.mu.failed}
 }
