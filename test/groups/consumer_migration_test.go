@@ -40,7 +40,7 @@ func TestGroupsMoveBetweenTheProtocols(t *testing.T) {
 			t.Errorf("with %d members the group is %s, want %s", members, got, kind)
 		}
 	}
-	classic, consumer := javaMember("3.9.1"), javaMember("4.1.0", "group.protocol=consumer")
+	classic, consumer := javaMember("3.9.1"), consumerMember()
 	first := start(classic)
 	shares("classic", 1)
 	second := start(consumer)

@@ -20,8 +20,8 @@ var consumerProtocol = []string{
 func TestMembersOfTheConsumerProtocolShareARecordStream(t *testing.T) {
 	b := real.Barnabas(t, 1, consumerProtocol...)
 	for name, start := range map[string]startMember{
-		"java-4.1.0":       javaMember("4.1.0", "group.protocol=consumer"),
-		"java-4.1.0-range": javaMember("4.1.0", "group.protocol=consumer", "group.remote.assignor=range"),
+		"java-4.1.0":       consumerMember(),
+		"java-4.1.0-range": consumerMember("group.remote.assignor=range"),
 		"confluent-kafka":  python("confluent-kafka-consumer"),
 	} {
 		t.Run(name, func(t *testing.T) {

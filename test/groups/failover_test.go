@@ -115,7 +115,7 @@ func TestConsumersOutliveTheirCoordinator(t *testing.T) {
 	c := startThree(t, consumerProtocol...)
 	const topic, group, partitions = "shared", "outlives", 6
 	c.createTopic(topic, partitions)
-	kinds := []startMember{javaMember("4.1.0", "group.protocol=consumer"), kcat, javaMember("4.1.0", "group.protocol=consumer"), javaMember("4.1.0")}
+	kinds := []startMember{consumerMember(), kcat, consumerMember(), javaMember("4.1.0")}
 	members := make([]member, len(kinds))
 	var outputs []func() string
 	join := func(i int) {

@@ -114,6 +114,11 @@ func settled(t *testing.T, addr, group, topic string, members int, partitions in
 func settledAt(t *testing.T, coordinator func() string, group, topic string, members int, partitions int32) {
 	t.Helper()
 	var s shared
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s at last: %+v", group, s)
+		}
+	}()
 	real.Until(t, 3*time.Minute, fmt.Sprintf("%s to be stable with %d members", group, members), func() bool {
 		addr := coordinator()
 		if addr == "" {

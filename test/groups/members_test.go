@@ -3,7 +3,6 @@ package groups
 import (
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,14 +44,18 @@ func javaMember(version string, properties ...string) startMember {
 			class = "kafka.tools.ConsoleConsumer"
 		}
 		args := []string{"--bootstrap-server", addr, "--topic", topic, "--group", group, "--from-beginning"}
-		timeouts := []string{"auto.commit.interval.ms=200", "session.timeout.ms=6000", "heartbeat.interval.ms=500"}
-		if slices.Contains(properties, "group.protocol=consumer") { // the broker has them
-			timeouts = timeouts[:1]
-		}
-		for _, p := range append(timeouts, properties...) {
+		for _, p := range append([]string{"auto.commit.interval.ms=200", "session.timeout.ms=6000", "heartbeat.interval.ms=500"}, properties...) {
 			args = append(args, "--consumer-property", p)
 		}
 		return real.Java(t, version, class, args...)
+	})
+}
+
+// consumerMember is one of the consumer protocol, of which the broker has the
+// timeouts.
+func consumerMember(properties ...string) startMember {
+	return process("java-4.1.0-consumer", func(t *testing.T, addr, group, topic string) *exec.Cmd {
+		return real.Java(t, "4.1.0", "testdata/ConsumerMember.java", append([]string{addr, group, topic}, properties...)...)
 	})
 }
 

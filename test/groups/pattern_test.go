@@ -1,7 +1,6 @@
 package groups
 
 import (
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -9,22 +8,6 @@ import (
 	"barnabas/test/raw"
 	"barnabas/test/real"
 )
-
-// consumerMembers compiles a member of the consumer protocol that subscribes to
-// the topics that a regular expression matches, and says what ended it, and
-// returns what starts one.
-func consumerMembers(t *testing.T, addr, group string) func(expression string, properties ...string) member {
-	t.Helper()
-	classes := t.TempDir()
-	path := classes + ":" + real.Jars(t, "4.1.0") + "/*"
-	real.Run(t, 3*time.Minute, exec.Command("javac", "-cp", path, "-d", classes, "testdata/ConsumerMember.java"))
-	return func(expression string, properties ...string) member {
-		return process("consumer of "+expression, func(t *testing.T, addr, group, _ string) *exec.Cmd {
-			return exec.Command("java", append([]string{"-Xmx192m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", real.Log4j(t), "-cp", path,
-				"ConsumerMember", addr, group, expression}, properties...)...)
-		})(t, addr, group, "")
-	}
-}
 
 // TestMembersSubscribeByRegularExpressions has the coordinator find out which
 // topics Java's SubscriptionPattern matches, also those that come later, in a
@@ -38,7 +21,7 @@ func TestMembersSubscribeByRegularExpressions(t *testing.T) {
 	}
 	produce(t, b.Addr, "old-orders-1", 0, 100) // matched in part only: nobody reads it
 	produce(t, b.Addr, "orders-1", 100, 200)
-	pattern := consumerMembers(t, b.Addr, group)
+	pattern := func(expression string) member { return consumerMember()(t, b.Addr, group, "/"+expression) }
 	first := pattern(`orders-\d+|(?i)LATE[a-z]{2}`)
 	outputs := []func() string{first.output}
 	read := func(from, to int) {
@@ -59,7 +42,7 @@ func TestMembersSubscribeByRegularExpressions(t *testing.T) {
 	settled(t, b.Addr, group, "latest", 1, 4)
 	read(100, 300)
 
-	named := javaMember("4.1.0", "group.protocol=consumer")(t, b.Addr, group, "latest")
+	named := consumerMember()(t, b.Addr, group, "latest")
 	outputs = append(outputs, named.output)
 	for topic, partitions := range map[string]int32{"orders-1": 2, "orders-2": 2, "latest": 4} {
 		settled(t, b.Addr, group, topic, 2, partitions)

@@ -65,20 +65,20 @@ func TestAStaticMemberComesBackToItsPartitions(t *testing.T) {
 	}
 }
 
-// static is a member of the consumer protocol with an instance id.
-type static struct {
+// instance is a member of the consumer protocol with an instance id.
+type instance struct {
 	id, partitions string
 	epoch          int32
 }
 
 // statics are the members of a group by instance id.
-func statics(t *testing.T, addr, group string) map[string]static {
+func statics(t *testing.T, addr, group string) map[string]instance {
 	t.Helper()
 	r := kmsg.NewPtrConsumerGroupDescribeRequest()
 	r.Groups = []string{group}
-	by := map[string]static{}
+	by := map[string]instance{}
 	for _, m := range raw.Ask[*kmsg.ConsumerGroupDescribeResponse](t, addr, r).Groups[0].Members {
-		by[*m.InstanceID] = static{m.MemberID, fmt.Sprint(m.Assignment.TopicPartitions), m.MemberEpoch}
+		by[*m.InstanceID] = instance{m.MemberID, fmt.Sprint(m.Assignment.TopicPartitions), m.MemberEpoch}
 	}
 	return by
 }
@@ -90,8 +90,10 @@ func TestAStaticMemberOfTheConsumerProtocolComesBackToItsPartitions(t *testing.T
 	t.Parallel()
 	b := real.Barnabas(t, 1, append(slices.Clone(consumerProtocol), "group.consumer.max.session.timeout.ms=1800000", "group.consumer.session.timeout.ms=1800000")...)
 	topic, group := raw.NewTopic(t, b.Addr, 4), "static"
-	members := consumerMembers(t, b.Addr, group)
-	one, other := members(topic, "group.instance.id=one"), members(topic, "group.instance.id=other")
+	static := func(instance string) member {
+		return consumerMember("group.instance.id="+instance)(t, b.Addr, group, topic)
+	}
+	one, other := static("one"), static("other")
 	outputs := []func() string{one.output, other.output}
 	records := 0
 	more := func(what string) {
@@ -108,14 +110,14 @@ func TestAStaticMemberOfTheConsumerProtocolComesBackToItsPartitions(t *testing.T
 	if away["one"].epoch != -2 || away["one"].partitions != before["one"].partitions || away["other"] != before["other"] {
 		t.Errorf("before it left %+v, after %+v", before, away)
 	}
-	one = members(topic, "group.instance.id=one")
+	one = static("one")
 	outputs = append(outputs, one.output)
 	more("after a restart")
 	after := statics(t, b.Addr, group)
 	if after["one"].id == before["one"].id || after["one"].epoch != before["one"].epoch || after["one"].partitions != before["one"].partitions || after["other"] != before["other"] {
 		t.Errorf("before %+v, after a restart %+v", before, after)
 	}
-	second := members(topic, "group.instance.id=one")
+	second := static("one")
 	real.Until(t, 3*time.Minute, "a second process to be refused", func() bool { return strings.Contains(second.output(), "UnreleasedInstanceId") })
 	more("beside a second process")
 	if now := statics(t, b.Addr, group); !maps.Equal(now, after) {
@@ -129,13 +131,16 @@ func TestAStaticMemberThatStalledIsFenced(t *testing.T) {
 	t.Parallel()
 	b := real.Barnabas(t, 1, consumerProtocol...)
 	topic, group := raw.NewTopic(t, b.Addr, 4), "stalled"
-	members := consumerMembers(t, b.Addr, group)
-	first := members(topic, "group.instance.id=one")
+	static := func(instance string) member {
+		return consumerMember("group.instance.id="+instance)(t, b.Addr, group, topic)
+	}
+	first := static("one")
 	produce(t, b.Addr, topic, 0, 100)
 	settled(t, b.Addr, group, topic, 1, 4)
+	real.Until(t, 3*time.Minute, "the first records to be read", func() bool { return missing([]func() string{first.output}, 100) == 0 })
 	first.signal(syscall.SIGSTOP)
 	real.Until(t, 3*time.Minute, "its session to end", func() bool { return len(statics(t, b.Addr, group)) == 0 })
-	second := members(topic, "group.instance.id=one")
+	second := static("one")
 	settled(t, b.Addr, group, topic, 1, 4)
 	fences := statics(t, b.Addr, group)
 	first.signal(syscall.SIGCONT)

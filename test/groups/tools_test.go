@@ -16,9 +16,13 @@ import (
 	"barnabas/test/real"
 )
 
+// busy is what a tool of Kafka's gets for a request instead of 5 s: its JVM may
+// need longer for the first one.
+var busy = []string{"--timeout", "120000"}
+
 // consumerGroups is kafka-consumer-groups of a release.
 func consumerGroups(t *testing.T, version, addr string, args ...string) *exec.Cmd {
-	return real.Java(t, version, groupCommand(version), append([]string{"--bootstrap-server", addr}, args...)...)
+	return real.Java(t, version, groupCommand(version), slices.Concat([]string{"--bootstrap-server", addr}, args, busy)...)
 }
 
 func groupCommand(version string) string {
@@ -58,7 +62,7 @@ func startCommands(t *testing.T, version string) *commands {
 // run returns what the tool writes to its standard output.
 func (c *commands) run(t *testing.T, addr string, args ...string) string {
 	t.Helper()
-	if _, err := fmt.Fprintln(c.in, strings.Join(append([]string{"--bootstrap-server", addr}, args...), "\t")); err != nil {
+	if _, err := fmt.Fprintln(c.in, strings.Join(slices.Concat([]string{"--bootstrap-server", addr}, args, busy), "\t")); err != nil {
 		t.Fatal(err)
 	}
 	_ = c.out.SetReadDeadline(time.Now().Add(3 * time.Minute)) // pipes have deadlines
