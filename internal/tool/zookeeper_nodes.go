@@ -201,14 +201,14 @@ func (s *shell) createExtra(r jute.CreateTTLRequest) (made string, err error) {
 	if err := zookeeper.ValidatePath(checked); err != nil {
 		return "", err
 	}
-	r.Path = zookeeper.AddChroot(s.extras.chroot, r.Path)
+	r.Path = zookeeper.AddChroot(s.chroot, r.Path)
 	var response jute.Create2Response
 	if r.Mode == jute.Container {
-		err = s.extras.call(s.call.Context, jute.OpCreateContainer, &r.CreateRequest, &response)
+		err = s.ask(jute.OpCreateContainer, &r.CreateRequest, &response)
 	} else {
-		err = s.extras.call(s.call.Context, jute.OpCreateTTL, &r, &response)
+		err = s.ask(jute.OpCreateTTL, &r, &response)
 	}
-	return zookeeper.CutChroot(s.extras.chroot, response.Path), err
+	return zookeeper.CutChroot(s.chroot, response.Path), err
 }
 
 func version(flags map[string]string) (int32, error) {

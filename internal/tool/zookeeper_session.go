@@ -32,16 +32,16 @@ func (s *shell) connect(_ map[string]string, args []string) error {
 }
 
 func (s *shell) addAuth(_ map[string]string, args []string) error {
-	p := jute.AuthPacket{Scheme: args[0]}
+	a := zookeeper.Auth{Scheme: args[0]}
 	if len(args) > 1 {
-		p.Auth = []byte(args[1])
+		a.Data = []byte(args[1])
 	}
-	return s.extras.identify(p)
+	return s.zk.AddAuth(a)
 }
 
 func (s *shell) whoAmI(map[string]string, []string) error {
 	var who jute.WhoAmIResponse
-	if err := s.extras.call(s.call.Context, jute.OpWhoAmI, nil, &who); err != nil {
+	if err := s.ask(jute.OpWhoAmI, nil, &who); err != nil {
 		return err
 	}
 	if s.call.JSON {
@@ -64,7 +64,7 @@ func (s *shell) getEphemerals(_ map[string]string, args []string) error {
 		return jute.ErrBadArguments
 	}
 	var found jute.GetChildrenResponse
-	if err := s.extras.call(s.call.Context, jute.OpGetEphemerals, &jute.PathRequest{Path: zookeeper.AddChroot(s.extras.chroot, under)}, &found); err != nil {
+	if err := s.ask(jute.OpGetEphemerals, &jute.PathRequest{Path: zookeeper.AddChroot(s.chroot, under)}, &found); err != nil {
 		return err
 	}
 	paths := append([]string{}, found.Children...) // ZooKeeper's shell leaves the chroot on too
@@ -81,7 +81,7 @@ func (s *shell) countAll(_ map[string]string, args []string) error {
 		return err
 	}
 	var n jute.CountResponse
-	if err := s.extras.call(s.call.Context, jute.OpGetAllChildrenNumber, &jute.PathRequest{Path: zookeeper.AddChroot(s.extras.chroot, args[0])}, &n); err != nil {
+	if err := s.ask(jute.OpGetAllChildrenNumber, &jute.PathRequest{Path: zookeeper.AddChroot(s.chroot, args[0])}, &n); err != nil {
 		return err
 	}
 	if s.call.JSON {
@@ -116,17 +116,17 @@ func (s *shell) version(map[string]string, []string) error {
 // watch notes a one-shot watch before it is left, since its event may come with
 // the answer.
 func (s *shell) watch(kind watchKind, at string) {
-	s.extras.watching(watch{kind, zookeeper.AddChroot(s.extras.chroot, at)}, true)
+	s.watches.note(watch{kind, zookeeper.AddChroot(s.chroot, at)}, true)
 }
 
 func (s *shell) unwatch(kind watchKind, at string, flags map[string]string) {
 	if _, was := flags["w"]; was {
-		s.extras.watching(watch{kind, zookeeper.AddChroot(s.extras.chroot, at)}, false)
+		s.watches.note(watch{kind, zookeeper.AddChroot(s.chroot, at)}, false)
 	}
 }
 
 func (s *shell) addWatch(flags map[string]string, args []string) error {
-	w, mode := watch{watchRecursive, zookeeper.AddChroot(s.extras.chroot, args[0])}, jute.WatchPersistentRecursive
+	w, mode := watch{watchRecursive, zookeeper.AddChroot(s.chroot, args[0])}, jute.WatchPersistentRecursive
 	switch m := strings.ToUpper(flags["m"]); m {
 	case "", "PERSISTENT_RECURSIVE":
 	case "PERSISTENT":
@@ -137,10 +137,10 @@ func (s *shell) addWatch(flags map[string]string, args []string) error {
 	if err := zookeeper.ValidatePath(args[0]); err != nil {
 		return err
 	}
-	if err := s.extras.call(s.call.Context, jute.OpAddWatch, &jute.AddWatchRequest{Path: w.path, Mode: mode}, nil); err != nil {
+	if _, err := s.zk.Do(s.call.Context, zookeeper.AddWatchOp(args[0], mode)); err != nil {
 		return err
 	}
-	s.extras.watching(w, true)
+	s.watches.note(w, true)
 	return nil
 }
 
@@ -157,18 +157,18 @@ func (s *shell) removeWatches(flags map[string]string, args []string) error {
 	} else if _, ok := flags["d"]; ok {
 		kinds, which = []watchKind{watchData}, jute.WatchTypeData
 	}
-	at := zookeeper.AddChroot(s.extras.chroot, args[0])
-	there := s.extras.kept(at, kinds...)
+	at := zookeeper.AddChroot(s.chroot, args[0])
+	there := s.watches.kept(at, kinds...)
 	if len(there) == 0 {
 		return jute.ErrNoWatcher
 	}
-	err := s.extras.call(s.call.Context, jute.OpRemoveWatches, &jute.WatchTypeRequest{Path: at, Type: which}, nil)
+	_, err := s.zk.Do(s.call.Context, zookeeper.RemoveWatchesOp(args[0], which))
 	if _, local := flags["l"]; err != nil && !(local && err == jute.ErrConnectionLoss) {
 		return err
 	}
 	said := map[string]bool{}
 	for _, w := range there {
-		s.extras.watching(w, false)
+		s.watches.note(w, false)
 		event := map[watchKind]string{watchChildren: "ChildWatchRemoved", watchData: "DataWatchRemoved"}[w.kind]
 		if event == "" {
 			event = "PersistentWatchRemoved"
@@ -225,7 +225,7 @@ func (s *shell) config(flags map[string]string, _ []string) error {
 		s.watch(watchData, configNode)
 	}
 	var r jute.GetDataResponse // the node is not below a chroot
-	if err := s.extras.call(s.call.Context, jute.OpGetData, &jute.PathWatchRequest{Path: configNode, Watch: watching}, &r); err != nil {
+	if err := s.ask(jute.OpGetData, &jute.PathWatchRequest{Path: configNode, Watch: watching}, &r); err != nil {
 		return err
 	}
 	text := string(r.Data)
@@ -292,7 +292,7 @@ func (s *shell) reconfig(flags map[string]string, _ []string) error {
 		r.Members = serversOf(string(text))
 	}
 	var response jute.GetDataResponse
-	if err := s.extras.call(s.call.Context, jute.OpReconfig, &r, &response); err != nil {
+	if err := s.ask(jute.OpReconfig, &r, &response); err != nil {
 		return err
 	}
 	s.print("Committed new configuration:\n" + string(response.Data))

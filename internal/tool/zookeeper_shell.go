@@ -45,8 +45,9 @@ type shell struct {
 	call    *Call
 	server  string // where it connects to
 	zk      *zookeeper.Client
-	extras  *extras // of zk
-	closed  bool    // zk is
+	chroot  string // before the paths of zk
+	watches *shellWatches
+	closed  bool // zk is
 	history []string
 	screen  io.Writer // where events of watches go
 	quiet   atomic.Bool
@@ -179,7 +180,6 @@ func (s *shell) open(server string) error {
 		return err
 	}
 	to.SessionTimeout = time.Duration(timeout) * time.Millisecond
-	x := through(&to)
 	zk, err := zookeeper.New(to)
 	if err != nil {
 		return err
@@ -190,15 +190,23 @@ func (s *shell) open(server string) error {
 		zk.Close()
 		return err
 	}
+	s.chroot = ""
 	if at := strings.IndexByte(server, '/'); at >= 0 {
-		x.chroot = strings.TrimSuffix(server[at:], "/")
+		s.chroot = strings.TrimSuffix(server[at:], "/")
 	}
-	s.server, s.zk, s.extras, s.closed = server, zk, x, false
+	watches := newShellWatches()
+	s.server, s.zk, s.watches, s.closed = server, zk, watches, false
 	s.show("SyncConnected", "None", "")
-	flush := make(chan chan struct{})
+	flush, chroot := make(chan chan struct{}), s.chroot
 	s.flush = flush
-	s.events.Go(func() { s.showEvents(zk, x, flush) })
+	s.events.Go(func() { s.showEvents(zk, watches, chroot, flush) })
 	return nil
+}
+
+// ask makes a request that zookeeper.Client has no call for. response may be nil.
+func (s *shell) ask(op jute.Op, request, response jute.Record) error {
+	_, err := s.zk.Do(s.call.Context, zookeeper.RawOp(op, request, response))
+	return err
 }
 
 // end ends the session; false: it had ended.
@@ -263,14 +271,14 @@ func (s *shell) seen() {
 
 // showEvents writes what watches see, until the client is closed. The first
 // event, that of the connection, has been written.
-func (s *shell) showEvents(zk *zookeeper.Client, x *extras, flush <-chan chan struct{}) {
+func (s *shell) showEvents(zk *zookeeper.Client, watches *shellWatches, chroot string, flush <-chan chan struct{}) {
 	first := true
 	show := func(e zookeeper.Event) {
 		switch {
 		case e.State == jute.StateExpired:
-			x.forget()
+			watches.forget()
 			s.events.Go(func() { _ = zk.Renew(s.call.Context) }) // fails only when the shell ends
-		case e.Type != jute.EventNone && !x.fired(e.Type, zookeeper.AddChroot(x.chroot, e.Path)):
+		case e.Type != jute.EventNone && !watches.fired(e.Type, zookeeper.AddChroot(chroot, e.Path)):
 			return // of a watch that was removed
 		}
 		if !first {

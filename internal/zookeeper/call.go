@@ -27,12 +27,17 @@ type Call struct {
 	code   jute.Op
 	xid    int32
 	watch  bool
+	stays  jute.WatchMode // of an AddWatchOp
+	which  jute.WatchType // of a RemoveWatchesOp
+	raw    bool
 	chroot bool     // of our own, for the chroot
 	path   string   // server path, for the watch or the chroot
 	paths  []string // of a multi's ops, for its error
 	done   chan struct{}
 	result Result
 	err    error
+
+	response jute.Record // of a RawOp
 }
 
 // Done is closed when the result is there.
@@ -91,7 +96,7 @@ func (c *Client) GoAll(ops []Op) []*Call {
 }
 
 func newCall(op *Op) *Call {
-	call := &Call{code: op.code, watch: op.watch, done: make(chan struct{})}
+	call := &Call{code: op.code, watch: op.watch, stays: op.stays, which: op.which, raw: op.raw, response: op.response, done: make(chan struct{})}
 	if op.code == jute.OpMulti {
 		call.paths = make([]string, len(op.ops))
 		for i := range op.ops {
@@ -131,7 +136,7 @@ func (c *Client) queueLocked(call *Call, op *Op) {
 	}
 	e.EndFrame(start)
 	c.mu.out = e.B
-	if call.watch {
+	if call.watch || call.code == jute.OpAddWatch || call.code == jute.OpRemoveWatches {
 		call.path = path
 	}
 	call.xid = xid

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,6 +58,7 @@ type Client struct {
 		pending  callQueue // calls without a reply, in the order of out
 		waiting  int       // callers that wait for room
 		watches  watches
+		auth     []Auth
 		chrooted bool // the chroot is known to exist
 	}
 }
@@ -77,6 +79,7 @@ func New(options Options) (*Client, error) {
 	c.mu.password = bytes.Clone(options.Password)
 	c.mu.timeout = options.SessionTimeout
 	c.mu.watches = newWatches()
+	c.mu.auth = slices.Clone(options.Auth)
 	c.mu.chrooted = chroot == ""
 	return c, nil
 }
@@ -132,6 +135,19 @@ func (c *Client) WaitConnected(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// AddAuth adds an identity to the session, on this connection and on each
+// further one. A server that refuses it ends the session (jute.ErrAuthFailed).
+func (c *Client) AddAuth(a Auth) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.refusalLocked(); err != nil {
+		return err
+	}
+	c.mu.auth = append(c.mu.auth, a)
+	c.queueFrameLocked(jute.XidAuth, jute.OpAuth, &jute.AuthPacket{Scheme: a.Scheme, Auth: a.Data})
+	return nil
 }
 
 // Close ends the session at the server, so that its ephemeral nodes go at

@@ -190,11 +190,15 @@ func (c *Client) attach(wake chan struct{}, response *jute.ConnectResponse) {
 	c.mu.timeout = time.Duration(response.Timeout) * time.Millisecond
 	c.mu.wake = wake
 	c.mu.out = c.mu.out[:0]
-	for _, auth := range c.options.Auth {
+	for _, auth := range c.mu.auth {
 		c.queueFrameLocked(jute.XidAuth, jute.OpAuth, &jute.AuthPacket{Scheme: auth.Scheme, Auth: auth.Data})
 	}
 	for _, request := range c.mu.watches.requests(c.mu.lastZxid) {
-		c.queueFrameLocked(jute.XidSetWatches, jute.OpSetWatches, &request)
+		if len(request.Persistent)+len(request.PersistentRecursive) > 0 {
+			c.queueFrameLocked(jute.XidSetWatches, jute.OpSetWatches2, &request)
+		} else { // which servers before 3.6 know
+			c.queueFrameLocked(jute.XidSetWatches, jute.OpSetWatches, &request.SetWatchesRequest)
+		}
 	}
 	if c.mu.chrooted {
 		c.openLocked()
@@ -383,7 +387,7 @@ func (c *Client) reply(h *jute.ReplyHeader, d *jute.Decoder) error {
 	}
 	switch h.Err {
 	case jute.OK:
-		c.decode(call.code, d, &call.result)
+		c.decode(call, d)
 		if d.Err() != nil {
 			return fmt.Errorf("%w: malformed reply to %v", errProtocol, call.code)
 		}
@@ -397,8 +401,8 @@ func (c *Client) reply(h *jute.ReplyHeader, d *jute.Decoder) error {
 	defer c.mu.Unlock()
 	c.mu.pending.pop()
 	c.mu.lastZxid = max(c.mu.lastZxid, h.Zxid)
-	if call.watch {
-		c.mu.watches.add(call.code, call.path, h.Err)
+	if call.path != "" && !call.chroot {
+		c.mu.watches.answered(call, h.Err)
 	}
 	if c.mu.waiting > 0 && c.mu.pending.len() < maxPending/2 {
 		c.room.Broadcast()

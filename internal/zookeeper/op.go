@@ -29,6 +29,12 @@ type Op struct {
 	acl     []jute.ACL
 	watch   bool
 	ops     []Op
+
+	stays jute.WatchMode // of AddWatchOp
+	which jute.WatchType // of RemoveWatchesOp
+
+	raw               bool // of RawOp
+	request, response jute.Record
 }
 
 // CreateOp makes a node. Null data is nil, which differs from empty. Without
@@ -84,6 +90,25 @@ func SetACLOp(path string, acl []jute.ACL, version int32) Op {
 	return Op{code: jute.OpSetACL, path: path, acl: acl, version: version}
 }
 
+// AddWatchOp leaves a watch that stays when it fires, and that the client sets
+// anew on each connection of the session. Apache ZooKeeper has it since 3.6.
+func AddWatchOp(path string, mode jute.WatchMode) Op {
+	return Op{code: jute.OpAddWatch, path: path, stays: mode}
+}
+
+// RemoveWatchesOp takes the session's watches of a type off a node, those that
+// stay with WatchTypeAny; jute.ErrNoWatcher if there is none.
+func RemoveWatchesOp(path string, which jute.WatchType) Op {
+	return Op{code: jute.OpRemoveWatches, path: path, which: which}
+}
+
+// RawOp is a request that has no function here. Its paths are the server's: see
+// [AddChroot]. request and response may be nil; the response is there when the
+// call is done without an error.
+func RawOp(code jute.Op, request, response jute.Record) Op {
+	return Op{code: code, raw: true, request: request, response: response}
+}
+
 // MultiOp does all of creates, deletes, sets and checks, or none. The result
 // has Multi.
 func MultiOp(ops ...Op) Op { return Op{code: jute.OpMulti, ops: ops} }
@@ -121,8 +146,13 @@ func (e *MultiError) Unwrap() error { return e.Err }
 
 // encode appends the request's record; an error is jute.ErrBadArguments.
 func (c *Client) encode(e *jute.Encoder, op *Op) (path string, err error) {
-	switch op.code {
-	case jute.OpMulti, jute.OpMultiRead:
+	switch {
+	case op.raw:
+		if op.request != nil {
+			op.request.Encode(e)
+		}
+		return "", nil
+	case op.code == jute.OpMulti, op.code == jute.OpMultiRead:
 		return "", c.encodeMulti(e, op)
 	}
 	sequential := op.code == jute.OpCreate2 && op.mode.Sequential()
@@ -142,6 +172,10 @@ func (c *Client) encode(e *jute.Encoder, op *Op) (path string, err error) {
 		(&jute.PathRequest{Path: path}).Encode(e)
 	case jute.OpSetACL:
 		(&jute.SetACLRequest{Path: path, ACL: op.acl, Version: op.version}).Encode(e)
+	case jute.OpAddWatch:
+		(&jute.AddWatchRequest{Path: path, Mode: op.stays}).Encode(e)
+	case jute.OpRemoveWatches:
+		(&jute.WatchTypeRequest{Path: path, Type: op.which}).Encode(e)
 	default: // a check outside a multi, or the zero Op
 		return "", jute.ErrBadArguments
 	}
@@ -185,9 +219,16 @@ func (c *Client) encodeMulti(e *jute.Encoder, multi *Op) error {
 	return nil
 }
 
-// decode reads the response's record into r.
-func (c *Client) decode(code jute.Op, d *jute.Decoder, r *Result) {
-	switch code {
+// decode reads the response's record.
+func (c *Client) decode(call *Call, d *jute.Decoder) {
+	if call.raw {
+		if call.response != nil {
+			call.response.Decode(d)
+		}
+		return
+	}
+	r := &call.result
+	switch call.code {
 	case jute.OpCreate2:
 		var m jute.Create2Response
 		m.Decode(d)

@@ -190,6 +190,60 @@ func watchesOutliveACutConnection(t *testing.T, w *world) {
 	}
 }
 
+func watchesThatStay(t *testing.T, w *world) {
+	c, other, ctx := w.client(t), w.other(t), timeout(t)
+	for _, path := range []string{"/stays", "/tree", "/tree/a", "/both"} {
+		create(t, c, path, "")
+	}
+	do := func(op zookeeper.Op) {
+		t.Helper()
+		_, err := c.Do(ctx, op)
+		ok(t, err)
+	}
+	do(zookeeper.AddWatchOp("/stays", jute.WatchPersistent))
+	do(zookeeper.AddWatchOp("/tree", jute.WatchPersistentRecursive))
+	do(zookeeper.AddWatchOp("/both", jute.WatchPersistent))
+	change := func() {
+		t.Helper()
+		for _, path := range []string{"/stays", "/tree/a"} {
+			for range 2 {
+				_, err := other.Set(ctx, path, nil, zookeeper.AnyVersion)
+				ok(t, err)
+				if e := next(t, c); e != event(jute.EventNodeDataChanged, path) {
+					t.Errorf("event %+v", e)
+				}
+			}
+		}
+	}
+	change()
+	ok(t, c.AddAuth(zookeeper.DigestAuth("barnabas", "secret")))
+	_, _, err := c.Create(ctx, "/mine", nil, persistent, jute.ACL{Perms: jute.PermAll, ID: jute.ID{Scheme: "auth"}})
+	ok(t, err)
+	w.cut()
+	ok(t, c.Retry(ctx, func() error { _, _, err := c.Get(ctx, "/mine"); return err }))
+	change()
+
+	// Those that were removed are not set again.
+	do(zookeeper.RemoveWatchesOp("/both", jute.WatchTypeAny))
+	if _, err := c.Do(ctx, zookeeper.RemoveWatchesOp("/both", jute.WatchTypeAny)); !errors.Is(err, jute.ErrNoWatcher) {
+		t.Errorf("removed again: %v", err)
+	}
+	w.cut()
+	ok(t, c.Retry(ctx, func() error { _, _, err := c.Get(ctx, "/mine"); return err }))
+	_, err = other.Set(ctx, "/both", nil, 0)
+	ok(t, err)
+	change()
+
+	var n jute.CountResponse
+	do(zookeeper.RawOp(jute.OpGetAllChildrenNumber, &jute.PathRequest{Path: zookeeper.AddChroot(w.chroot, "/tree")}, &n))
+	if n.Count != 1 {
+		t.Errorf("%d children", n.Count)
+	}
+	if _, err := c.Do(ctx, zookeeper.RawOp(jute.OpGetAllChildrenNumber, &jute.PathRequest{Path: "/nobody"}, &n)); !errors.Is(err, jute.ErrNoNode) {
+		t.Errorf("of no node: %v", err)
+	}
+}
+
 func thousandsOfReads(t *testing.T, w *world) {
 	c, other, ctx := w.client(t), w.other(t), timeout(t)
 	const n = 5000

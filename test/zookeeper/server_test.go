@@ -33,6 +33,7 @@ var cases = []struct {
 	{"a neighbour after a lost call is lost too", neighboursAreLostTogether},
 	{"the event comes before the reply that shows the change", eventBeforeReply},
 	{"watches outlive a cut connection", watchesOutliveACutConnection},
+	{"watches that stay, and requests that Kafka makes none of", watchesThatStay},
 	{"thousands of reads and watches over a cut", thousandsOfReads},
 	{"a session that expired is told once and renewed when asked", expiry},
 	{"a session left behind is attached again", reattach},
