@@ -18,7 +18,7 @@ var ErrClosed = errors.New("client: closed")
 
 // room counts what an asynchronous producer holds. Who finds no room waits in
 // line: the first to come is the first to enter. Acknowledgements come in
-// bursts, so the line is let in once a sixteenth of the room is free, or after
+// bursts, so the line is let in once a quarter of the room is free, or after
 // a tick if any is: a sender then runs for a while instead of waking for each
 // record.
 //
@@ -146,7 +146,7 @@ func (q *room) leave(bytes int) {
 func (q *room) leaveLocked(bytes int) {
 	q.mu.records--
 	q.mu.bytes -= bytes
-	if q.mu.line.Len() > 0 && q.maxRecords-q.mu.records > q.maxRecords/16 && q.maxBytes-q.mu.bytes > q.maxBytes/16 {
+	if q.mu.line.Len() > 0 && q.maxRecords-q.mu.records > q.maxRecords/4 && q.maxBytes-q.mu.bytes > q.maxBytes/4 {
 		q.admitLocked()
 	}
 }
