@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -15,19 +16,23 @@ import (
 // firstChunk is what a frame gets before its bytes arrive.
 const firstChunk = 16 << 10
 
-// conn is one connection: a goroutine that reads and one that writes.
+// conn is one connection. Until its first frame has come it is of a goroutine
+// that waits for that; then a poller serves it, or a goroutine that reads and
+// one that writes.
 type conn struct {
-	s      *Server
-	nc     net.Conn
-	addr   string
-	direct *directWriter // nil: only the writer writes
+	s    *Server
+	addr string
+	polled
 
 	// Guarded by s.mu.
+	nc      net.Conn // nil: a poller has it
 	client  *client
-	sending bool   // somebody has taken output and has not sent it yet
-	behind  bool   // more requests have come than were read
-	spare   []byte // for the next output
+	sending bool          // somebody has taken output and has not sent it yet
+	behind  bool          // more requests have come than were read
+	spare   []byte        // for the next output
+	direct  *directWriter // nil: only the writer writes
 
+	// Of a connection with goroutines.
 	wake chan struct{} // the writer has something to do; capacity 1
 	room chan struct{} // the reader may go on; capacity 1
 	over chan struct{} // the reader has ended
@@ -38,8 +43,80 @@ type conn struct {
 // errMalformed is a frame that ends its connection.
 var errMalformed = errors.New("keeper: malformed frame")
 
-func (c *conn) readLoop() {
-	err := c.read()
+// begin reads the first frame.
+func (c *conn) begin() {
+	nc := c.nc
+	hello, err := c.hello(nc)
+	if err != nil || hello == nil {
+		c.logEnd(err)
+		_ = nc.Close()
+		c.s.detach(c)
+		return
+	}
+	first := func() {
+		c.s.step(func(core *core, now time.Time) { core.connect(c.client, hello, now) })
+		notify(c.s.timer)
+	}
+	if c.poll(first) {
+		return
+	}
+	first()
+	c.s.mu.Lock()
+	c.startLocked(nil)
+	c.s.mu.Unlock()
+}
+
+// hello returns the first frame, or nil if it was a word, which it answers.
+func (c *conn) hello(nc net.Conn) (*jute.ConnectRequest, error) {
+	_ = nc.SetReadDeadline(time.Now().Add(c.s.o.HandshakeTimeout))
+	var head [4]byte
+	if _, err := io.ReadFull(nc, head[:]); err != nil {
+		return nil, err
+	}
+	length := binary.BigEndian.Uint32(head[:])
+	if word := wordOf(length); word != "" {
+		_ = nc.SetWriteDeadline(time.Now().Add(c.s.o.HandshakeTimeout))
+		var argument [8]byte
+		if word == "stmk" {
+			if _, err := io.ReadFull(nc, argument[:]); err != nil {
+				return nil, err
+			}
+		}
+		_, err := io.WriteString(nc, c.s.word(word, int64(binary.BigEndian.Uint64(argument[:]))))
+		return nil, err
+	}
+	frame, err := c.readBody(nc, nil, length)
+	if err != nil {
+		return nil, err
+	}
+	r := new(jute.ConnectRequest)
+	if err := jute.Unmarshal(frame, r); err != nil {
+		return nil, fmt.Errorf("%w: connect request of %d bytes", errMalformed, length)
+	}
+	_ = nc.SetReadDeadline(time.Time{})
+	return r, nil
+}
+
+// startLocked starts the goroutines. in is what has come and is not read yet.
+func (c *conn) startLocked(in []byte) {
+	c.direct = newDirectWriter(c.nc)
+	c.wake, c.room, c.over, c.flushed = make(chan struct{}, 1), make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	notify(c.wake)
+	notify(c.room)
+	nc := c.nc
+	c.s.wg.Go(func() { c.readLoop(nc, in) })
+	c.s.wg.Go(func() { c.writeLoop(nc) })
+}
+
+func (c *conn) readLoop(nc net.Conn, in []byte) {
+	err := c.read(bufio.NewReader(io.MultiReader(bytes.NewReader(in), nc)))
+	c.logEnd(err)
+	_ = nc.Close()
+	c.s.detach(c)
+	close(c.over)
+}
+
+func (c *conn) logEnd(err error) {
 	switch {
 	case err == nil, errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), errors.Is(err, io.ErrClosedPipe):
 	case errors.Is(err, errMalformed):
@@ -47,51 +124,26 @@ func (c *conn) readLoop() {
 	default:
 		c.s.o.Logger.Debug("keeper: connection ended", "from", c.addr, "err", err)
 	}
-	_ = c.nc.Close()
-	c.s.detach(c)
-	close(c.over)
 }
 
-// read handles the connection's frames until it ends.
-func (c *conn) read() error {
-	_ = c.nc.SetReadDeadline(time.Now().Add(c.s.o.HandshakeTimeout))
-	in := bufio.NewReaderSize(c.nc, 4096)
+// read handles the connection's requests until it ends, each when there is room
+// for it.
+func (c *conn) read(in *bufio.Reader) error {
 	var buf []byte
-	length, err := c.readLength(in)
-	if err != nil {
-		return err
-	}
-	if word := wordOf(length); word != "" {
-		_ = c.nc.SetWriteDeadline(time.Now().Add(c.s.o.HandshakeTimeout))
-		argument := int64(0)
-		if word == "stmk" {
-			p, err := in.Peek(8)
-			if err != nil {
-				return err
-			}
-			argument = int64(binary.BigEndian.Uint64(p))
-		}
-		_, err := io.WriteString(c.nc, c.s.word(word, argument))
-		return err
-	}
-	if buf, err = c.readBody(in, buf, length); err != nil {
-		return err
-	}
-	var hello jute.ConnectRequest
-	if err := jute.Unmarshal(buf, &hello); err != nil {
-		return fmt.Errorf("%w: connect request of %d bytes", errMalformed, length)
-	}
-	_ = c.nc.SetReadDeadline(time.Time{})
-	c.s.step(func(core *core, now time.Time) { core.connect(c.client, &hello, now) })
-	notify(c.s.timer)
-	for {
-		if length, err = c.readLength(in); err != nil {
+	for full, ended := true, false; ; {
+		if err := c.wait(full, ended); err != nil {
 			return err
 		}
+		head, err := in.Peek(4)
+		if err != nil {
+			return err
+		}
+		length := binary.BigEndian.Uint32(head)
+		_, _ = in.Discard(len(head))
 		if buf, err = c.readBody(in, buf, length); err != nil {
 			return err
 		}
-		if err := c.handle(buf, in.Buffered() > 0); err != nil {
+		if full, ended, err = c.request(buf, in.Buffered() > 0); err != nil {
 			return err
 		}
 		if cap(buf) > firstChunk { // a large frame's buffer is not kept
@@ -100,20 +152,17 @@ func (c *conn) read() error {
 	}
 }
 
-func (c *conn) readLength(in *bufio.Reader) (uint32, error) {
-	p, err := in.Peek(4)
-	if err != nil {
-		return 0, err
+func (c *conn) checkLength(n uint32) error {
+	if n > uint32(c.s.o.MaxBuffer) {
+		return fmt.Errorf("%w: length %d, the limit is %d", errMalformed, int32(n), c.s.o.MaxBuffer)
 	}
-	length := binary.BigEndian.Uint32(p)
-	_, _ = in.Discard(4)
-	return length, nil
+	return nil
 }
 
 // readBody reads a frame into buf, growing it as the bytes arrive.
-func (c *conn) readBody(in *bufio.Reader, buf []byte, length uint32) ([]byte, error) {
-	if length > uint32(c.s.o.MaxBuffer) {
-		return nil, fmt.Errorf("%w: length %d, the limit is %d", errMalformed, int32(length), c.s.o.MaxBuffer)
+func (c *conn) readBody(in io.Reader, buf []byte, length uint32) ([]byte, error) {
+	if err := c.checkLength(length); err != nil {
+		return nil, err
 	}
 	buf = buf[:0]
 	for n := int(length); len(buf) < n; {
@@ -145,19 +194,23 @@ func decodeRequest(frame []byte) (incoming, error) {
 	return in, nil
 }
 
-// handle gives one request to the core, and returns when there is room for the
-// next. behind says that the next has begun to come.
-func (c *conn) handle(frame []byte, behind bool) error {
+// request gives one request to the core. behind says that more has come than
+// that.
+func (c *conn) request(frame []byte, behind bool) (full, ended bool, err error) {
 	in, err := decodeRequest(frame)
 	if err != nil {
-		return err
+		return false, false, err
 	}
-	full, ended := false, false
 	c.s.step(func(core *core, now time.Time) {
 		c.behind = behind
 		core.request(c.client, in, now)
 		full, ended = core.full(c.client), c.client.closed
 	})
+	return full, ended, nil
+}
+
+// wait returns when there is room for the next request.
+func (c *conn) wait(full, ended bool) error {
 	for full && !ended {
 		select {
 		case <-c.room:

@@ -14,8 +14,26 @@
 // the core against the pending state, waits for the goroutine that commits, is
 // committed with everything else that waited, and is then applied: the tree
 // changes, watches fire, the reply is queued. What is queued is sent by the
-// goroutine that made it, as far as the socket takes it without a wait; each
-// connection has a writer for the rest.
+// goroutine that made it, as far as the socket takes it without a wait; what is
+// left, the connection's poller or writer sends.
+//
+// # Goroutines and connections
+//
+// The Server has a goroutine that commits, one that expires sessions, one that
+// looks for containers, one while a snapshot is taken, and the pollers: one for
+// two processors, each of which serves many connections (internal/poll).
+//
+// A connection begins with a goroutine that waits for its first frame. With
+// that, a plain TCP connection is given to a poller and needs none any more: the
+// poller owns its descriptor, reads and handles its requests, and closes it. A
+// connection with TLS or inside the process, one whose client does not take its
+// answers at once, and one with more under way than may be, has two goroutines,
+// which own its net.Conn: a reader, and a writer for what nobody else could send.
+// It keeps them. Where there is no poller all connections have them.
+//
+// Whoever has set conn.sending may write on the connection; nobody else does, and
+// nobody closes its descriptor or takes it from the poller then. Close waits for
+// all of them.
 //
 // # Invariants
 //
@@ -45,7 +63,8 @@
 // # Locks
 //
 // Server.mu, over the core and the output buffers: it is never held over a
-// commit, a read or a write. And fileStore.spare, over the log that is made
+// commit, a read or a write. A poller's own lock may be taken while it is held,
+// not the other way round. And fileStore.spare, over the log that is made
 // beforehand; no other is taken while it is held.
 //
 // # On disk

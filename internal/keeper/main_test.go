@@ -42,7 +42,7 @@ func dial(t testing.TB, s *Server) net.Conn {
 // connect returns a client with a new session.
 func connect(t testing.TB, s *Server) *keepertest.Client {
 	t.Helper()
-	return attach(t, s, jute.ConnectRequest{Timeout: 10000})
+	return attach(t, s, jute.ConnectRequest{Timeout: 40000})
 }
 
 func attach(t testing.TB, s *Server, r jute.ConnectRequest) *keepertest.Client {

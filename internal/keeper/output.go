@@ -1,16 +1,22 @@
 package keeper
 
 import (
+	"errors"
 	"net"
 	"slices"
 	"syscall"
+
+	"barnabas/internal/poll"
 )
 
 // Whoever queued output for a connection sends it, as far as its socket takes
-// it at once: an answer needs no other goroutine then. The rest is the
-// connection's writer's, and so is all output of connections that can't be
-// asked not to wait (TLS, inside the process) or whose peer has sent several
+// it at once: an answer needs no other goroutine then. The rest is of the
+// connection's poller or writer, and so is all output of connections that can't
+// be asked not to wait (TLS, inside the process) or whose peer has sent several
 // requests: their answers are collected.
+
+// maxSpare is the largest buffer that a connection keeps for its next output.
+const maxSpare = 64 << 10
 
 // directWriter writes to a socket and never waits.
 type directWriter struct {
@@ -57,12 +63,13 @@ type output struct {
 	out []byte
 }
 
-// addLocked takes a connection's output; if it says false the writer has to.
+// addLocked takes a connection's output; if it says false somebody else has to
+// send it.
 func (o *outputs) addLocked(c *conn) bool {
-	if o.n == len(o.list) || c.direct == nil || c.sending || c.behind || c.client.closed {
+	if o.n == len(o.list) || c.sending || c.behind || c.p == nil && (c.direct == nil || c.client.closed) {
 		return false
 	}
-	if len(c.client.out) > 0 {
+	if len(c.client.out) > 0 || c.p != nil && c.client.closed {
 		o.list[o.n] = output{c, c.takeLocked()}
 		o.n++
 	}
@@ -71,9 +78,23 @@ func (o *outputs) addLocked(c *conn) bool {
 
 func (o *outputs) send() {
 	for _, p := range o.list[:o.n] {
-		n := p.c.direct.write(p.out)
-		p.c.sent(p.out, p.out[n:])
+		p.c.transmit(p.out)
 	}
+}
+
+// transmit sends what was taken, as far as the socket takes it.
+func (c *conn) transmit(out []byte) {
+	n, failed := 0, false
+	switch {
+	case len(out) == 0:
+	case c.p == nil:
+		n = c.direct.write(out)
+	default:
+		var err error
+		n, err = poll.Write(c.fd, out)
+		failed = err != nil && !errors.Is(err, poll.ErrAgain)
+	}
+	c.sent(out, out[n:], failed)
 }
 
 // takeLocked takes what is to be sent. Until sent is called nobody else sends.
@@ -84,26 +105,38 @@ func (c *conn) takeLocked() []byte {
 	return out
 }
 
-// sent says that out was sent but for the rest.
-func (c *conn) sent(out, rest []byte) {
+// sent says that out was sent but for the rest, or can't be.
+func (c *conn) sent(out, rest []byte, failed bool) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	c.sending = false
 	if len(rest) > 0 {
 		c.client.out = slices.Concat(rest, c.client.out)
+		c.leaves = true
 	}
-	if cap(out) <= maxUnsent {
+	c.ends = c.ends || failed
+	if cap(out) <= maxSpare {
 		c.spare = out[:0]
 	}
-	if len(c.client.out) > 0 || c.client.closed {
-		notify(c.wake)
+	if c.p != nil && c.leaves || c.ends || len(c.client.out) > 0 || c.client.closed {
+		c.wakeLocked()
 	}
 	notify(c.room)
 }
 
+// wakeLocked has the connection's poller or writer look after it.
+func (c *conn) wakeLocked() {
+	switch {
+	case c.p == nil:
+		notify(c.wake)
+	case !c.sending && !c.behind: // or the poller does it after that
+		c.p.Post(c.settle)
+	}
+}
+
 // writeLoop sends what nobody else did, and closes the connection when the core
 // has said so.
-func (c *conn) writeLoop() {
+func (c *conn) writeLoop(nc net.Conn) {
 	for {
 		select {
 		case <-c.wake:
@@ -118,12 +151,12 @@ func (c *conn) writeLoop() {
 		out, closed := c.takeLocked(), c.client.closed
 		c.s.mu.Unlock()
 		if len(out) > 0 {
-			if _, err := c.nc.Write(out); err != nil {
+			if _, err := nc.Write(out); err != nil {
 				closed = true
 			}
 		}
 		if closed {
-			_ = c.nc.Close()
+			_ = nc.Close()
 			close(c.flushed)
 			c.s.mu.Lock()
 			c.client.closed = true // the reader waits for no room any more
@@ -132,6 +165,6 @@ func (c *conn) writeLoop() {
 			<-c.over
 			return
 		}
-		c.sent(out, nil)
+		c.sent(out, nil, false)
 	}
 }

@@ -30,7 +30,7 @@ func overTCP(t testing.TB, s *Server) (connect func() *keepertest.Client) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := keepertest.Connect(nc, jute.ConnectRequest{Timeout: 10000})
+		c, err := keepertest.Connect(nc, jute.ConnectRequest{Timeout: 40000})
 		if err != nil {
 			t.Fatal(err)
 		}

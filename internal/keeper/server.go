@@ -104,6 +104,10 @@ type Server struct {
 	full    bool          // the last commit was refused; of commitLoop
 	wg      sync.WaitGroup
 
+	polling sync.Once
+	pollers []*poller     // set by polling
+	turn    atomic.Uint32 // whose the next connection is
+
 	// mu guards the core and with it all output buffers, the listeners and the
 	// connections. Nothing is read, written or committed while it is held.
 	mu struct {
@@ -209,13 +213,13 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 	return near, nil
 }
 
-// attach starts the two goroutines of a connection.
+// attach makes a connection of nc and starts it.
 func (s *Server) attach(nc net.Conn) error {
 	addr, peer := "127.0.0.1", "127.0.0.1:0" // inside the process
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		addr, peer = a.IP.String(), a.String()
 	}
-	c := &conn{s: s, nc: nc, addr: addr, direct: newDirectWriter(nc), wake: make(chan struct{}, 1), room: make(chan struct{}, 1), over: make(chan struct{}), flushed: make(chan struct{})}
+	c := &conn{s: s, nc: nc, addr: addr}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.closed {
@@ -236,8 +240,7 @@ func (s *Server) attach(nc net.Conn) error {
 	c.client = s.mu.core.connected(addr, peer, time.Now())
 	s.mu.conns[c] = struct{}{}
 	s.mu.byClient[c.client] = c
-	s.wg.Go(c.readLoop)
-	s.wg.Go(c.writeLoop)
+	s.wg.Go(c.begin)
 	return nil
 }
 
@@ -245,6 +248,10 @@ func (s *Server) attach(nc net.Conn) error {
 func (s *Server) detach(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.detachLocked(c)
+}
+
+func (s *Server) detachLocked(c *conn) {
 	s.mu.core.disconnected(c.client)
 	delete(s.mu.conns, c)
 	delete(s.mu.byClient, c.client)
@@ -266,11 +273,11 @@ func (s *Server) decide(f func(*core, time.Time), out *outputs) {
 	for _, cl := range c.dirty {
 		cl.dirty = false
 		if conn := s.mu.byClient[cl]; conn != nil {
-			if cl.closed { // nobody waits long for a last answer to be read
+			if cl.closed && conn.nc != nil { // nobody waits long for a last answer to be read
 				_ = conn.nc.SetWriteDeadline(time.Now().Add(s.o.HandshakeTimeout))
 			}
 			if !out.addLocked(conn) {
-				notify(conn.wake)
+				conn.wakeLocked()
 			}
 			if cl.outstanding == 0 || cl.outstanding < maxOutstanding/2 && cl.bytes < maxUnanswered/2 {
 				notify(conn.room)
@@ -447,15 +454,23 @@ func (s *Server) Close() error {
 	for l := range s.mu.listeners {
 		_ = l.Close()
 	}
-	conns := make([]*conn, 0, len(s.mu.conns))
+	conns := make([]net.Conn, 0, len(s.mu.conns))
 	for c := range s.mu.conns {
-		conns = append(conns, c)
+		if c.nc != nil {
+			conns = append(conns, c.nc)
+		} else {
+			c.ends = true
+			c.wakeLocked()
+		}
 	}
 	s.mu.Unlock()
-	for _, c := range conns {
-		_ = c.nc.Close()
+	for _, nc := range conns {
+		_ = nc.Close()
 	}
 	s.wg.Wait()
+	for _, p := range s.pollers {
+		p.Close()
+	}
 	for s.commitOnce() {
 	}
 	return s.store.close()

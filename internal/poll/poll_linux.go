@@ -105,8 +105,9 @@ func (p *Poller) Post(f func()) bool {
 	if p.mu.closed {
 		return false
 	}
-	p.mu.posted = append(p.mu.posted, f)
-	p.wake()
+	if p.mu.posted = append(p.mu.posted, f); len(p.mu.posted) == 1 { // or it is awake already
+		p.wake()
+	}
 	return true
 }
 

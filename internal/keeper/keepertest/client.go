@@ -20,7 +20,7 @@ import (
 )
 
 // Patience is how long a Client waits for a frame.
-const Patience = 20 * time.Second
+const Patience = time.Minute
 
 // Client is one connection.
 type Client struct {
