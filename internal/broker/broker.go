@@ -55,6 +55,8 @@ type Broker struct {
 	info    Info
 	started time.Time
 
+	descriptors descriptors
+
 	keeper   *keeper.Server // nil with an ensemble
 	zk       *zookeeper.Client
 	storage  *storage.Manager
@@ -111,6 +113,7 @@ func Start(ctx context.Context, o Options) (*Broker, error) {
 	}
 	b := &Broker{log: o.Logger, level: o.Level, config: config.NewDynamic(o.Config), started: time.Now(),
 		built: make(chan struct{}), failed: make(chan error, 1)}
+	b.descriptors = ownDescriptors(o.Config.EmbeddedKeeper())
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	steps := []func(context.Context) error{
 		b.bind, b.openKeeper, b.connect, b.identify, b.readDynamicConfig, b.openStorage, b.build, b.register, b.startController, b.serve,

@@ -41,6 +41,7 @@ func (b *Broker) openStorage(context.Context) error {
 		Dirs: b.info.LogDirs, Config: b.config.Load(), BrokerID: b.info.ID, ClusterID: b.info.ClusterID,
 		Topic:        b.configs.topic,
 		OnDirFailure: b.dirFailed,
+		MaxOpenFiles: b.descriptors.files,
 		Logger:       b.log.With("part", "storage"),
 	})
 	if err != nil {
@@ -161,15 +162,17 @@ func (b *Broker) serve(ctx context.Context) error {
 	b.api.RackAware = c.String("replica.selector.class") == "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 	b.handlers.Store(b.api)
 	b.onClose("handlers", func() error { b.api.Close(); return nil })
+	b.sayIfFew(c)
 	var listeners []server.Listener
 	for i, l := range b.info.Listeners {
 		listeners = append(listeners, server.Listener{
-			Listener: b.sockets[i], Name: l.Name, Protocol: l.Protocol.String(), TLS: b.tls[l.Name].listen(), SASL: b.sasl[l.Name], InterBroker: l.Name == c.InterBrokerListener(),
-			MaxConnections: c.ForListener(l.Name).Int("max.connections"),
+			Listener: b.sockets[i], Name: l.Name, Protocol: l.Protocol.String(), TLS: b.tls[l.Name].listen(), SASL: b.sasl[l.Name],
+			InterBroker:    len(b.info.Listeners) > 1 && l.Name == c.InterBrokerListener(), // clients' own is never let in beyond a limit
+			MaxConnections: b.descriptors.bound(c.ForListener(l.Name).Int("max.connections")),
 		})
 	}
 	s, err := server.New(server.Options{
-		Listeners: listeners, Broker: b.api, Limits: limits(c), QueuedBytes: c.Int64("queued.max.request.bytes"),
+		Listeners: listeners, Broker: b.api, Limits: b.limits(c), QueuedBytes: c.Int64("queued.max.request.bytes"),
 		SendBuffer: c.Int("socket.send.buffer.bytes"), ReceiveBuffer: c.Int("socket.receive.buffer.bytes"),
 		Logger: b.log.With("part", "server"),
 	})
@@ -187,7 +190,12 @@ func (b *Broker) serve(ctx context.Context) error {
 		b.log.Info("closed connections whose requests were not done", "after", lastAnswers)
 		return nil
 	})
-	b.config.Subscribe(func(_, now *config.Broker) { s.SetLimits(limits(now)) })
+	b.config.Subscribe(func(old, now *config.Broker) {
+		s.SetLimits(b.limits(now))
+		if now.Int("max.connections") != old.Int("max.connections") {
+			b.sayIfFew(now)
+		}
+	})
 	b.renewStores()
 	wait, cancel := context.WithTimeout(ctx, firstMetadata)
 	defer cancel()
@@ -200,11 +208,11 @@ func (b *Broker) serve(ctx context.Context) error {
 	return nil
 }
 
-func limits(c *config.Broker) server.Limits {
+func (b *Broker) limits(c *config.Broker) server.Limits {
 	return server.Limits{
 		MaxRequestBytes: c.Int("socket.request.max.bytes"),
 		MaxIdle:         c.Duration("connections.max.idle.ms"),
-		MaxConnections:  c.Int("max.connections"),
+		MaxConnections:  b.descriptors.bound(c.Int("max.connections")),
 		MaxPerIP:        c.Int("max.connections.per.ip"),
 	}
 }

@@ -20,7 +20,7 @@ func (b *Broker) openKeeper(context.Context) error {
 		return nil
 	}
 	dir := c.String("keeper.dir")
-	k, err := keeper.Open(keeper.Options{Dir: dir, Logger: b.log.With("part", "keeper"), MaxSessionTimeout: max(40*time.Second, sessionTimeout(c))})
+	k, err := keeper.Open(keeper.Options{Dir: dir, Logger: b.log.With("part", "keeper"), MaxConnections: b.descriptors.keeper, MaxSessionTimeout: max(40*time.Second, sessionTimeout(c))})
 	if err != nil {
 		return fmt.Errorf("keeper.dir %s: %w", absolute(dir), err)
 	}

@@ -26,6 +26,7 @@ type Options struct {
 	MinSessionTimeout    time.Duration // 2 ticks
 	MaxSessionTimeout    time.Duration // 20 ticks
 	MaxClientConnections int           // of one address; 0: no limit
+	MaxConnections       int           // from outside the process (maxCnxns); 0: no limit
 	MaxBuffer            int           // bytes of a frame (jute.maxbuffer); 4 MiB, as Kafka's clients set it
 	HandshakeTimeout     time.Duration // 10 s for the first frame
 	Words                []string      // four-letter words that are served (4lw.commands.whitelist), "*" all; ruok, srvr, mntr, isro
@@ -84,9 +85,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	if o.TickTime < time.Millisecond || o.MinSessionTimeout < time.Millisecond || o.MinSessionTimeout > o.MaxSessionTimeout || o.MaxBuffer < 64 || o.MaxClientConnections < 0 {
-		return o, fmt.Errorf("keeper: options: tick %v, session timeouts %v to %v, buffer %d, connections %d",
-			o.TickTime, o.MinSessionTimeout, o.MaxSessionTimeout, o.MaxBuffer, o.MaxClientConnections)
+	if o.TickTime < time.Millisecond || o.MinSessionTimeout < time.Millisecond || o.MinSessionTimeout > o.MaxSessionTimeout || o.MaxBuffer < 64 || o.MaxClientConnections < 0 || o.MaxConnections < 0 {
+		return o, fmt.Errorf("keeper: options: tick %v, session timeouts %v to %v, buffer %d, connections %d and %d",
+			o.TickTime, o.MinSessionTimeout, o.MaxSessionTimeout, o.MaxBuffer, o.MaxClientConnections, o.MaxConnections)
 	}
 	return o, nil
 }
@@ -216,14 +217,19 @@ func (s *Server) Dial(ctx context.Context) (net.Conn, error) {
 // attach makes a connection of nc and starts it.
 func (s *Server) attach(nc net.Conn) error {
 	addr, peer := "127.0.0.1", "127.0.0.1:0" // inside the process
-	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
-		addr, peer = a.IP.String(), a.String()
+	outside, _ := nc.RemoteAddr().(*net.TCPAddr)
+	if outside != nil {
+		addr, peer = outside.IP.String(), outside.String()
 	}
 	c := &conn{s: s, nc: nc, addr: addr}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.mu.closed {
 		return ErrClosed
+	}
+	if n := len(s.mu.conns); outside != nil && s.o.MaxConnections > 0 && n >= s.o.MaxConnections {
+		s.mu.core.stats.rejected++
+		return fmt.Errorf("keeper: too many connections: %d", n)
 	}
 	if s.o.MaxClientConnections > 0 {
 		n := 0

@@ -459,6 +459,39 @@ func TestTooManyConnectionsOfOneAddressAreRefused(t *testing.T) {
 	}
 }
 
+func TestConnectionsFromOutsideTheProcessAreLimited(t *testing.T) {
+	o := quiet()
+	o.MaxConnections = 2
+	s := open(t, o)
+	connect(t, s)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error)
+	go func() { served <- s.Serve(l) }()
+	outside := func() (*keepertest.Client, error) {
+		nc, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return keepertest.Connect(nc, jute.ConnectRequest{Timeout: 10000})
+	}
+	c, err := outside()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other, err := outside(); err == nil {
+		other.Close()
+		t.Error("a third connection is served")
+	}
+	connect(t, s) // the broker's own always is
+	c.Close()
+	if err := errors.Join(s.Close(), <-served); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAClosedServerRefuses(t *testing.T) {
 	s := open(t, quiet())
 	c := connect(t, s)

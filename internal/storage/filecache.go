@@ -22,7 +22,11 @@ type fileCache struct {
 	}
 }
 
-func newFileCache(fsys vfs.FS, limit int) *fileCache { return &fileCache{fs: fsys, limit: limit} }
+func newFileCache(fsys vfs.FS, limit int) *fileCache {
+	c := &fileCache{limit: limit}
+	c.fs = &thrifty{fsys, c}
+	return c
+}
 
 // location is where the files of a segment lie. They share it, and work their
 // names out when they are opened: there are many more of them than open files.
@@ -114,6 +118,11 @@ func (h *handle) cached() *FileRef {
 // drop gives the cache's reference up.
 func (h *handle) drop() {
 	h.cache().remove(h)
+	h.forget()
+}
+
+// forget is drop for a handle that is off the cache's list.
+func (h *handle) forget() {
 	if r := h.ref.Swap(nil); r != nil {
 		r.release()
 	}
@@ -135,14 +144,15 @@ func (c *fileCache) add(h *handle) {
 	}
 	c.mu.Unlock()
 	if victim != nil {
-		if r := victim.ref.Swap(nil); r != nil {
-			r.release()
-		}
+		victim.forget()
 	}
 }
 
-// evictLocked takes one handle other than keep off the list.
+// evictLocked takes one handle other than keep off the list, if there is one.
 func (c *fileCache) evictLocked(keep *handle) *handle {
+	if len(c.mu.open) == 0 {
+		return nil
+	}
 	for range 2*len(c.mu.open) + 1 {
 		if c.mu.hand >= len(c.mu.open) {
 			c.mu.hand = 0

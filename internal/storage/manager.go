@@ -72,7 +72,7 @@ func (o *Options) fill() {
 		}
 	}
 	if o.MaxOpenFiles == 0 {
-		o.MaxOpenFiles = openFilesLimit()
+		o.MaxOpenFiles = 512
 	}
 }
 
@@ -103,7 +103,7 @@ func Open(o Options) (*Manager, error) {
 	cache := newFileCache(o.FS, o.MaxOpenFiles)
 	for _, path := range o.Dirs {
 		m.dirs = append(m.dirs, &logDir{
-			path: filepath.Clean(path), fs: o.FS, cache: cache, log: o.Logger, clock: o.Now,
+			path: filepath.Clean(path), fs: cache.fs, cache: cache, log: o.Logger, clock: o.Now,
 			logs: m.everyLog, wake: make(chan struct{}, 1),
 		})
 	}

@@ -31,8 +31,7 @@ type Options struct {
 	OnDirFailure func(dir string, cause error)
 	// BootID is the machine's boot id; "" means the host's.
 	BootID string
-	// MaxOpenFiles bounds the descriptors kept open; 0 means half of what the
-	// process may have, at most 65,536.
+	// MaxOpenFiles bounds the files kept open for later use; 0 means 512.
 	MaxOpenFiles int
 	// Manual leaves out the background work (sync, checkpoints, retention);
 	// tests call [Manager.Tick] instead.
