@@ -97,8 +97,8 @@ func TestMembersAndGroupsWithoutEndTakeBoundedMemory(t *testing.T) {
 		members.join(t, b.Addr, huge("crowded"))
 	}
 	n, refusals := 0, 0
-	real.Until(t, time.Minute, "members to be refused", func() bool { return members.answered() >= 60-32 })
-	real.Until(t, time.Minute, "each member to be in the group, or refused", func() bool { // an answer has 16 MB
+	real.Until(t, patience, "members to be refused", func() bool { return members.answered() >= 60-32 })
+	real.Until(t, patience, "each member to be in the group, or refused", func() bool { // an answer has 16 MB
 		n, refusals = len(describe(t, b.Addr, "crowded").Members), members.answered()
 		return n+refusals == 60
 	})
@@ -112,7 +112,7 @@ func TestMembersAndGroupsWithoutEndTakeBoundedMemory(t *testing.T) {
 	for i := range 160 {
 		groups.join(t, b.Addr, huge(fmt.Sprint("group-", i)))
 	}
-	real.Until(t, time.Minute, "the groups beyond 64 MiB to be refused", func() bool { return groups.answered() >= 160-128 })
+	real.Until(t, patience, "the groups beyond 64 MiB to be refused", func() bool { return groups.answered() >= 160-128 })
 	if all := groups.answered(); groups.answeredBy(15) != all {
 		t.Errorf("%d of %d refused", groups.answeredBy(15), all)
 	}

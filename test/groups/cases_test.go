@@ -43,6 +43,7 @@ func heartbeat(c *raw.Conn, group, member string, generation int32) int16 {
 
 // TestCases has what people filed bugs about asked of one broker of each kind.
 func TestCases(t *testing.T) {
+	t.Parallel()
 	raw.OnBoth(t, func(t *testing.T, addr string) {
 		for name, ask := range map[string]func(t *testing.T, addr string){
 			"bad joins": badJoins, "a pending member does not hold a rebalance": pendingMember, "a member that only heartbeats": onlyHeartbeats,
@@ -101,21 +102,21 @@ func pendingMember(t *testing.T, addr string) {
 		return answer, time.Since(began)
 	}
 	join(joinRequest(4, "gp", "", 60000, 60000, "range"))
-	if a, took := join(joinRequest(3, "gp", "", 60000, 60000, "range")); a.ErrorCode != 0 || took > patience {
+	if a, took := join(joinRequest(3, "gp", "", 60000, 60000, "range")); a.ErrorCode != 0 || took > soon {
 		t.Errorf("the first join of an empty group: error %d after %v", a.ErrorCode, took)
 	}
 	raw.Coordinated(t, addr, "gp2")
 	a, _ := join(joinRequest(3, "gp2", "", 60000, 60000, "range"))
 	join(joinRequest(4, "gp2", "", 6000, 60000, "range"))
 	a, took := join(joinRequest(3, "gp2", a.MemberID, 60000, 60000, "range", "sticky"))
-	if a.ErrorCode != 0 || took < 5*time.Second || took > patience {
+	if a.ErrorCode != 0 || took < 5*time.Second || took > soon {
 		t.Errorf("joining beside a pending member: error %d after %v, want 6 s", a.ErrorCode, took)
 	}
 }
 
-// patience is what an answer may take on a busy machine, and less than the
+// soon is what an answer may take on a busy machine, and less than the
 // timeout that it must not wait for.
-const patience = 40 * time.Second
+const soon = 40 * time.Second
 
 // stable makes a group with one member that is its leader.
 func stable(t *testing.T, c *raw.Conn, group string) string {
@@ -131,7 +132,7 @@ func stable(t *testing.T, c *raw.Conn, group string) string {
 }
 
 // about tells whether d is 4 s, the rebalance timeout, and not 60, the session's.
-func about(d time.Duration) bool { return d > 3500*time.Millisecond && d < patience }
+func about(d time.Duration) bool { return d > 3500*time.Millisecond && d < soon }
 
 // joinBeside has a second member join and returns its answer and how long that
 // took; meanwhile the first only heartbeats, which ends with its last error.
@@ -194,7 +195,7 @@ func neverSyncs(t *testing.T, addr string) {
 	a := raw.Do[*kmsg.JoinGroupResponse](c, joinRequest(3, "g14b", "", 60000, 4000, "range"))
 	began := time.Now()
 	var code int16
-	real.Until(t, patience, "the leader to be thrown out", func() bool {
+	real.Until(t, soon, "the leader to be thrown out", func() bool {
 		code = heartbeat(c, "g14b", a.MemberID, 1)
 		return code != 0
 	})
@@ -278,6 +279,7 @@ func bytesOfCommits(t *testing.T, addr string) {
 // TestKafkasFormattersReadCommits has Kafka's own formatters print what is in
 // the topic.
 func TestKafkasFormattersReadCommits(t *testing.T) {
+	t.Parallel()
 	b := real.Barnabas(t, 1, "offsets.topic.num.partitions=1")
 	raw.Coordinated(t, b.Addr, "gr5")
 	topic := raw.NewTopic(t, b.Addr, 1)
@@ -285,7 +287,7 @@ func TestKafkasFormattersReadCommits(t *testing.T) {
 		t.Fatalf("commit: %d", code)
 	}
 	for version, class := range map[string]string{"2.8.2": "kafka.tools.ConsoleConsumer", "3.9.1": "org.apache.kafka.tools.consumer.ConsoleConsumer"} {
-		out := real.Run(t, 2*time.Minute, real.Java(t, version, class, "--bootstrap-server", b.Addr, "--topic", "__consumer_offsets", "--from-beginning",
+		out := real.Run(t, patience, real.Java(t, version, class, "--bootstrap-server", b.Addr, "--topic", "__consumer_offsets", "--from-beginning",
 			"--max-messages", "1", "--formatter", "kafka.coordinator.group.GroupMetadataManager$OffsetsMessageFormatter"))
 		if want := "[gr5," + topic + ",0]::OffsetAndMetadata(offset=42, leaderEpoch=Optional.empty, metadata=md,"; !strings.Contains(out, want) {
 			t.Errorf("%s prints\n%s\nwant %s", version, out, want)

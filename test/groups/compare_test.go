@@ -13,6 +13,7 @@ import (
 // TestAnswersAreKafkas sends the same requests of every version to both brokers:
 // the answers are the same but for member ids.
 func TestAnswersAreKafkas(t *testing.T) {
+	t.Parallel()
 	answers := map[string][]string{}
 	var asked []string
 	raw.OnBoth(t, func(t *testing.T, addr string) {

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"barnabas/test/raw"
 	"barnabas/test/real"
@@ -35,7 +34,7 @@ func TestGroupsMoveBetweenTheProtocols(t *testing.T) {
 		produce(t, b.Addr, topic, records, records+100)
 		records += 100
 		settled(t, b.Addr, group, topic, members, partitions)
-		real.Until(t, time.Minute, "every record to be read", func() bool { return missing(outputs, records) == 0 })
+		real.Until(t, patience, "every record to be read", func() bool { return missing(outputs, records) == 0 })
 		if got := groupType(t, b.Addr, group); got != kind {
 			t.Errorf("with %d members the group is %s, want %s", members, got, kind)
 		}
@@ -55,20 +54,20 @@ func TestGroupsMoveBetweenTheProtocols(t *testing.T) {
 	shares("consumer", 2)
 	sticky.kill()
 	shares("consumer", 1)
-	out := real.Run(t, time.Minute, consumerGroups(t, "4.1.0", b.Addr, "--describe", "--group", group, "--members", "--verbose"))
+	out := real.Run(t, patience, consumerGroups(t, "4.1.0", b.Addr, "--describe", "--group", group, "--members", "--verbose"))
 	if !strings.Contains(out, topic+":0,1,2,3,4,5") || !strings.Contains(out, "consumer") {
 		t.Errorf("described by Kafka's tool as\n%s", out)
 	}
 	for _, what := range []string{"--offsets", "--state", "--members"} {
 		args := []string{"--describe", "--group", group, what}
-		theirs := real.Run(t, time.Minute, consumerGroups(t, "3.9.1", b.Addr, args...))
-		ours := real.Run(t, time.Minute, exec.Command(real.Binary(t), append([]string{"consumer-groups", "--bootstrap-server", b.Addr}, args...)...))
+		theirs := real.Run(t, patience, consumerGroups(t, "3.9.1", b.Addr, args...))
+		ours := real.Run(t, patience, exec.Command(real.Binary(t), append([]string{"consumer-groups", "--bootstrap-server", b.Addr}, args...)...))
 		if plain(ours) != plain(theirs) {
 			t.Errorf("%s: Kafka's script says\n%s\nours\n%s", what, theirs, ours)
 		}
 	}
 	third.leave()
-	real.Until(t, 30*time.Second, "the group to be empty", func() bool { return share(t, b.Addr, group, topic).state == "Empty" })
+	real.Until(t, patience, "the group to be empty", func() bool { return share(t, b.Addr, group, topic).state == "Empty" })
 	b.Stop()
 	dumped(t, b.Dir, "1", "2", "3", "4", "5", "6", "7", "8")
 }
@@ -97,7 +96,7 @@ func dumped(t *testing.T, dir string, kinds ...string) {
 	if info, err := os.Stat(segments[0]); err != nil || info.Size() == 0 {
 		t.Fatal(err, "nothing was stored")
 	}
-	out := real.Run(t, time.Minute, real.Java(t, "4.1.0", "kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", segments[0]))
+	out := real.Run(t, patience, real.Java(t, "4.1.0", "kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", segments[0]))
 	seen := map[string]bool{}
 	for line := range strings.SplitSeq(out, "\n") {
 		if _, key, ok := strings.Cut(line, `key: {"type":"`); ok {
@@ -135,7 +134,7 @@ func TestConsumerProtocolWaitsForEveryBrokerToBeBarnabas(t *testing.T) {
 		t.Errorf("alone: error %d", code)
 	}
 	k := real.Kafka(t, "3.9.1", 2, zk, "inter.broker.protocol.version=3.9")
-	real.Until(t, time.Minute, "the protocol to be off", func() bool { return join(b.Addr) == 35 })
+	real.Until(t, patience, "the protocol to be off", func() bool { return join(b.Addr) == 35 })
 	k.Stop()
-	real.Until(t, time.Minute, "the protocol to be on again", func() bool { return join(b.Addr) == 0 })
+	real.Until(t, patience, "the protocol to be on again", func() bool { return join(b.Addr) == 0 })
 }

@@ -18,6 +18,7 @@ var consumerProtocol = []string{
 // TestMembersOfTheConsumerProtocolShareARecordStream is
 // TestMembersShareARecordStream with the protocol of KIP-848.
 func TestMembersOfTheConsumerProtocolShareARecordStream(t *testing.T) {
+	t.Parallel()
 	b := real.Barnabas(t, 1, consumerProtocol...)
 	for name, start := range map[string]startMember{
 		"java-4.1.0":       consumerMember(),

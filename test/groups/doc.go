@@ -2,6 +2,5 @@
 // are killed, and read every record; and Kafka's tools and Kafka itself see of
 // groups what they see of Kafka's.
 //
-// Most of that is waiting for sessions to end, so the longer tests run beside
-// each other.
+// Most of that is waiting for sessions to end, so the tests run beside each other.
 package groups

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"barnabas/test/raw"
 	"barnabas/test/real"
@@ -44,7 +43,7 @@ func (c *three) createTopic(name string, partitions int32) {
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic, topic.NumPartitions, topic.ReplicationFactor = name, partitions, 3
 	r.Topics = append(r.Topics, topic)
-	real.Until(c.t, time.Minute, "topic "+name, func() bool {
+	real.Until(c.t, patience, "topic "+name, func() bool {
 		for _, b := range c.brokers { // the controller makes it
 			if code := raw.Ask[*kmsg.CreateTopicsResponse](c.t, b.Addr, r).Topics[0].ErrorCode; code == 0 {
 				return true
@@ -83,7 +82,7 @@ func (c *three) find(group string) int {
 // coordinator waits until there is one.
 func (c *three) coordinator(group string) (at int) {
 	c.t.Helper()
-	real.Until(c.t, 2*time.Minute, "a coordinator of "+group, func() bool { at = c.find(group); return at >= 0 })
+	real.Until(c.t, patience, "a coordinator of "+group, func() bool { at = c.find(group); return at >= 0 })
 	return at
 }
 
@@ -136,7 +135,7 @@ func TestConsumersOutliveTheirCoordinator(t *testing.T) {
 			}
 			return ""
 		}, group, topic, len(members), partitions)
-		real.Until(t, 2*time.Minute, "every record to be read "+what, func() bool { return missing(outputs, records) == 0 })
+		real.Until(t, patience, "every record to be read "+what, func() bool { return missing(outputs, records) == 0 })
 	}
 	for i := range members {
 		join(i)

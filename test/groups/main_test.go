@@ -14,6 +14,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// patience is for what takes long on a busy machine only.
+const patience = 3 * time.Minute
+
 // produce writes records with the values from to to-1, spread over the
 // partitions.
 func produce(t *testing.T, addr, topic string, from, to int) {
@@ -28,7 +31,7 @@ func produce(t *testing.T, addr, topic string, from, to int) {
 	for i := from; i < to; i++ {
 		records = append(records, &kgo.Record{Topic: topic, Value: []byte(fmt.Sprint("record-", i))})
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := client.ProduceSync(ctx, records...).FirstErr(); err != nil {
 		t.Fatal(err)
@@ -119,7 +122,7 @@ func settledAt(t *testing.T, coordinator func() string, group, topic string, mem
 			t.Logf("%s at last: %+v", group, s)
 		}
 	}()
-	real.Until(t, 3*time.Minute, fmt.Sprintf("%s to be stable with %d members", group, members), func() bool {
+	real.Until(t, patience, fmt.Sprintf("%s to be stable with %d members", group, members), func() bool {
 		addr := coordinator()
 		if addr == "" {
 			return false

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"barnabas/test/raw"
 	"barnabas/test/real"
@@ -27,7 +26,7 @@ func process(name string, cmd func(t *testing.T, addr, group, topic string) *exe
 		p := real.Start(t, name, cmd(t, addr, group, topic))
 		return member{output: p.Output, kill: p.Kill, signal: p.Signal, leave: func() {
 			p.Signal(syscall.SIGTERM)
-			p.Wait(30 * time.Second)
+			p.Wait(patience)
 		}}
 	}
 }
@@ -78,6 +77,7 @@ func assigns(version, assignor string) startMember {
 // while records come, one leave, one stall and then be killed: every record is
 // read, and each time that the group has settled, each partition has one owner.
 func TestMembersShareARecordStream(t *testing.T) {
+	t.Parallel()
 	b := real.Barnabas(t, 1, "group.initial.rebalance.delay.ms=100")
 	kinds := map[string]startMember{
 		"kcat": kcat, "kafka-python": python("kafka-python"), "confluent-kafka": python("confluent-kafka"), "franz-go": goMember("franz-go"), "sarama": goMember("sarama"),
@@ -112,7 +112,7 @@ func shareStream(t *testing.T, addr, name string, start startMember) {
 	}
 	all := func(what string) {
 		t.Helper()
-		real.Until(t, time.Minute, "every record to be read "+what, func() bool { return missing(outputs, records) == 0 })
+		real.Until(t, patience, "every record to be read "+what, func() bool { return missing(outputs, records) == 0 })
 	}
 	for i := range members {
 		members[i] = start(t, addr, group, topic)
@@ -138,7 +138,7 @@ func shareStream(t *testing.T, addr, name string, start startMember) {
 	settled(t, addr, group, topic, 1, partitions)
 	all("when one was killed")
 	members[2].leave()
-	real.Until(t, 30*time.Second, "the group to be empty", func() bool { return share(t, addr, group, topic).state == "Empty" })
+	real.Until(t, patience, "the group to be empty", func() bool { return share(t, addr, group, topic).state == "Empty" })
 }
 
 // TestAStalledMemberIsLeftOut stops one of two kcats, without its connection
@@ -155,14 +155,14 @@ func TestAStalledMemberIsLeftOut(t *testing.T) {
 		produce(t, b.Addr, topic, records, records+100)
 		records += 100
 		settled(t, b.Addr, "stalls", topic, members, 4)
-		real.Until(t, time.Minute, "every record to be read "+what, func() bool { return missing(outputs, records) == 0 })
+		real.Until(t, patience, "every record to be read "+what, func() bool { return missing(outputs, records) == 0 })
 	}
 	step("by both", 2)
 	members[0].signal(syscall.SIGSTOP)
 	step("by one", 1)
 	members[0].signal(syscall.SIGCONT)
 	step("by both again", 2)
-	out := real.Run(t, time.Minute, consumerGroups(t, "4.1.0", b.Addr, "--describe", "--group", "stalls", "--state"))
+	out := real.Run(t, patience, consumerGroups(t, "4.1.0", b.Addr, "--describe", "--group", "stalls", "--state"))
 	if !strings.Contains(out, "Stable") {
 		t.Errorf("described as\n%s", out)
 	}

@@ -3,7 +3,6 @@ package groups
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"barnabas/test/raw"
 	"barnabas/test/real"
@@ -83,7 +82,7 @@ func TestCoordinatorMovesBetweenKafkaAndBarnabas(t *testing.T) {
 
 	more(k.Addr)
 	m := kcat(t, k.Addr, "mover", topic)
-	real.Until(t, 30*time.Second, "Kafka's member to read", func() bool { return missing([]func() string{m.output}, records) == 0 })
+	real.Until(t, patience, "Kafka's member to read", func() bool { return missing([]func() string{m.output}, records) == 0 })
 	m.leave()
 	outside(k.Addr, 100)
 	k.Stop()
@@ -95,7 +94,7 @@ func TestCoordinatorMovesBetweenKafkaAndBarnabas(t *testing.T) {
 	raw.Coordinated(t, b.Addr, "mover")
 	more(b.Addr)
 	m = kcat(t, b.Addr, "mover", topic)
-	real.Until(t, 30*time.Second, "Barnabas's member to read the rest", func() bool { return missing([]func() string{m.output}, records) == 40 })
+	real.Until(t, patience, "Barnabas's member to read the rest", func() bool { return missing([]func() string{m.output}, records) == 40 })
 	m.leave()
 	outside(b.Addr, 200)
 	b.Stop()
@@ -106,5 +105,5 @@ func TestCoordinatorMovesBetweenKafkaAndBarnabas(t *testing.T) {
 	raw.Coordinated(t, again.Addr, "mover")
 	more(again.Addr)
 	m = kcat(t, again.Addr, "mover", topic)
-	real.Until(t, 30*time.Second, "Kafka's member to read the rest", func() bool { return missing([]func() string{m.output}, records) == 80 })
+	real.Until(t, patience, "Kafka's member to read the rest", func() bool { return missing([]func() string{m.output}, records) == 80 })
 }

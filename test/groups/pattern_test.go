@@ -3,7 +3,6 @@ package groups
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"barnabas/test/raw"
 	"barnabas/test/real"
@@ -26,7 +25,7 @@ func TestMembersSubscribeByRegularExpressions(t *testing.T) {
 	outputs := []func() string{first.output}
 	read := func(from, to int) {
 		t.Helper()
-		real.Until(t, time.Minute, "every record to be read", func() bool { return missing(outputs, to) == from })
+		real.Until(t, patience, "every record to be read", func() bool { return missing(outputs, to) == from })
 	}
 	for _, topic := range []string{"orders-1", "orders-2"} {
 		settled(t, b.Addr, group, topic, 1, 2)
@@ -53,12 +52,12 @@ func TestMembersSubscribeByRegularExpressions(t *testing.T) {
 
 	first.kill()
 	settled(t, b.Addr, group, "latest", 1, 4)
-	real.Until(t, time.Minute, "the other topics to be without owners", func() bool { return len(share(t, b.Addr, group, "orders-1").owners) == 0 })
+	real.Until(t, patience, "the other topics to be without owners", func() bool { return len(share(t, b.Addr, group, "orders-1").owners) == 0 })
 	second := pattern("ear.*")
 	outputs = append(outputs, second.output)
 	settled(t, b.Addr, group, "earlier", 2, 1)
 	bad := pattern("(orders")
-	real.Until(t, 3*time.Minute, "an invalid expression to be refused", func() bool {
+	real.Until(t, patience, "an invalid expression to be refused", func() bool {
 		return strings.Contains(bad.output(), "InvalidRegularExpression")
 	})
 
@@ -69,7 +68,7 @@ func TestMembersSubscribeByRegularExpressions(t *testing.T) {
 	read(100, 600)
 	second.leave()
 	named.leave()
-	real.Until(t, 30*time.Second, "the group to be empty", func() bool { return share(t, b.Addr, group, "latest").state == "Empty" })
+	real.Until(t, patience, "the group to be empty", func() bool { return share(t, b.Addr, group, "latest").state == "Empty" })
 	b.Stop()
 	dumped(t, b.Dir, "3", "4", "5", "6", "7", "8", "16")
 }

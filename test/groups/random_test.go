@@ -6,7 +6,6 @@ import (
 	"os"
 	"syscall"
 	"testing"
-	"time"
 
 	"barnabas/test/raw"
 	"barnabas/test/real"
@@ -54,7 +53,7 @@ func (c *crowd) settled() {
 	produce(c.t, c.addr, c.topic, c.records, c.records+200)
 	c.records += 200
 	settled(c.t, c.addr, c.group, c.topic, len(c.members), c.partitions)
-	real.Until(c.t, time.Minute, "every record to be read after: "+c.description, func() bool { return missing(c.outputs, c.records) == 0 })
+	real.Until(c.t, patience, "every record to be read after: "+c.description, func() bool { return missing(c.outputs, c.records) == 0 })
 }
 
 // change has something happen to a member.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"barnabas/test/raw"
 	"barnabas/test/real"
@@ -33,7 +32,7 @@ func TestAStaticMemberComesBackToItsPartitions(t *testing.T) {
 		produce(t, b.Addr, topic, records, records+100)
 		records += 100
 		settled(t, b.Addr, group, topic, 2, 4)
-		real.Until(t, 3*time.Minute, "every record to be read "+what, func() bool { return missing(outputs, records) == 0 })
+		real.Until(t, patience, "every record to be read "+what, func() bool { return missing(outputs, records) == 0 })
 	}
 	assigned := func() map[string]string {
 		by := map[string]string{}
@@ -55,7 +54,7 @@ func TestAStaticMemberComesBackToItsPartitions(t *testing.T) {
 		t.Errorf("assigned were %q, are %q", before, after)
 	}
 	outputs = append(outputs, static("2.8.2", "one").output)
-	real.Until(t, 3*time.Minute, "the first process to be fenced", func() bool { return strings.Contains(one.output(), "FencedInstanceId") })
+	real.Until(t, patience, "the first process to be fenced", func() bool { return strings.Contains(one.output(), "FencedInstanceId") })
 	more("by the second process")
 	if after := assigned(); !maps.Equal(before, after) {
 		t.Errorf("assigned were %q, are %q", before, after)
@@ -101,7 +100,7 @@ func TestAStaticMemberOfTheConsumerProtocolComesBackToItsPartitions(t *testing.T
 		produce(t, b.Addr, topic, records, records+100)
 		records += 100
 		settled(t, b.Addr, group, topic, 2, 4)
-		real.Until(t, 3*time.Minute, "every record to be read "+what, func() bool { return missing(outputs, records) == 0 })
+		real.Until(t, patience, "every record to be read "+what, func() bool { return missing(outputs, records) == 0 })
 	}
 	more("at first")
 	before := statics(t, b.Addr, group)
@@ -118,7 +117,7 @@ func TestAStaticMemberOfTheConsumerProtocolComesBackToItsPartitions(t *testing.T
 		t.Errorf("before %+v, after a restart %+v", before, after)
 	}
 	second := static("one")
-	real.Until(t, 3*time.Minute, "a second process to be refused", func() bool { return strings.Contains(second.output(), "UnreleasedInstanceId") })
+	real.Until(t, patience, "a second process to be refused", func() bool { return strings.Contains(second.output(), "UnreleasedInstanceId") })
 	more("beside a second process")
 	if now := statics(t, b.Addr, group); !maps.Equal(now, after) {
 		t.Errorf("before the second process %+v, after it %+v", after, now)
@@ -137,16 +136,16 @@ func TestAStaticMemberThatStalledIsFenced(t *testing.T) {
 	first := static("one")
 	produce(t, b.Addr, topic, 0, 100)
 	settled(t, b.Addr, group, topic, 1, 4)
-	real.Until(t, 3*time.Minute, "the first records to be read", func() bool { return missing([]func() string{first.output}, 100) == 0 })
+	real.Until(t, patience, "the first records to be read", func() bool { return missing([]func() string{first.output}, 100) == 0 })
 	first.signal(syscall.SIGSTOP)
-	real.Until(t, 3*time.Minute, "its session to end", func() bool { return len(statics(t, b.Addr, group)) == 0 })
+	real.Until(t, patience, "its session to end", func() bool { return len(statics(t, b.Addr, group)) == 0 })
 	second := static("one")
 	settled(t, b.Addr, group, topic, 1, 4)
 	fences := statics(t, b.Addr, group)
 	first.signal(syscall.SIGCONT)
-	real.Until(t, 3*time.Minute, "the first process to be fenced", func() bool { return strings.Contains(first.output(), "FencedInstanceId") })
+	real.Until(t, patience, "the first process to be fenced", func() bool { return strings.Contains(first.output(), "FencedInstanceId") })
 	produce(t, b.Addr, topic, 100, 200)
-	real.Until(t, 3*time.Minute, "every record to be read", func() bool { return missing([]func() string{first.output, second.output}, 200) == 0 })
+	real.Until(t, patience, "every record to be read", func() bool { return missing([]func() string{first.output, second.output}, 200) == 0 })
 	if now := statics(t, b.Addr, group); !maps.Equal(now, fences) {
 		t.Errorf("the members were %+v, are %+v", fences, now)
 	}

@@ -65,7 +65,7 @@ func (c *commands) run(t *testing.T, addr string, args ...string) string {
 	if _, err := fmt.Fprintln(c.in, strings.Join(slices.Concat([]string{"--bootstrap-server", addr}, args, busy), "\t")); err != nil {
 		t.Fatal(err)
 	}
-	_ = c.out.SetReadDeadline(time.Now().Add(3 * time.Minute)) // pipes have deadlines
+	_ = c.out.SetReadDeadline(time.Now().Add(patience)) // pipes have deadlines
 	out, err := c.all.ReadString(4)
 	if err != nil {
 		t.Fatalf("%v: %v after %q", args, err, out)
@@ -96,6 +96,7 @@ func plain(s string) string {
 // TestConsumerGroupCommand runs Kafka's tool through the same steps on both
 // brokers; its output is the same.
 func TestConsumerGroupCommand(t *testing.T) {
+	t.Parallel()
 	outputs := map[string][]string{}
 	var steps []string
 	tools := map[string]*commands{}
@@ -113,13 +114,13 @@ func TestConsumerGroupCommand(t *testing.T) {
 			raw.Coordinated(t, addr, group)
 			m := kcat(t, addr, group, topic)
 			settled(t, addr, group, topic, 1, 3)
-			real.Until(t, 30*time.Second, "all to be read", func() bool { return missing([]func() string{m.output}, 30) == 0 })
+			real.Until(t, patience, "all to be read", func() bool { return missing([]func() string{m.output}, 30) == 0 })
 			c := raw.Dial(t, addr)
 			run := func(args ...string) {
 				outputs[broker] = append(outputs[broker], plain(tools[version].run(t, addr, args...))) // some steps are refused
 				steps = append(steps, version+" "+strings.Join(args, " "))
 			}
-			real.Until(t, 30*time.Second, "all to be committed", func() bool {
+			real.Until(t, patience, "all to be committed", func() bool {
 				sum := int64(0)
 				for _, o := range fetchOffsets(t, addr, group, topic, 0, 1, 2) {
 					sum += o
@@ -137,7 +138,7 @@ func TestConsumerGroupCommand(t *testing.T) {
 			run("--delete", "--group", group)
 			run("--delete-offsets", "--group", group, "--topic", topic)
 			m.leave()
-			real.Until(t, 30*time.Second, "the group to be empty", func() bool { return describe(t, addr, group).State == "Empty" })
+			real.Until(t, patience, "the group to be empty", func() bool { return describe(t, addr, group).State == "Empty" })
 			for p := range int32(3) {
 				if code := commit(c, commitRequest(6, group, topic, p, 5, "")); code != 0 {
 					t.Fatalf("commit: %d", code)
