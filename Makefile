@@ -31,10 +31,12 @@ ALLOCATIONS := ./internal/record ./internal/server ./internal/storage ./internal
 # Tests with real programs wait more than they compute: three packages run at a
 # time, or two beside each other where followers have to keep up.
 PAIRS := /(replication|storage|streams|transactions|zookeeper)$$
+# The longest begin first, so that none is alone at the end.
+LONGEST := interop tools groups cases changeover keeper api security
 
 test:
 	./test/setup
-	{ go test -json -race -timeout 15m ./internal/... ./cmd/... ./client/...; go test -json -run Alloc $(ALLOCATIONS); go test -json -race -p 3 -timeout 40m $$(go list ./test/... | grep -vE '$(PAIRS)'); go test -json -race -p 2 -timeout 40m $$(go list ./test/... | grep -E '$(PAIRS)'); } | go run ./test/count
+	{ go test -json -race -timeout 15m ./internal/... ./cmd/... ./client/...; go test -json -run Alloc $(ALLOCATIONS); go test -json -race -p 3 -timeout 40m $(LONGEST:%=./test/%) $$(go list ./test/... | grep -vE '$(PAIRS)'); go test -json -race -p 2 -timeout 40m $$(go list ./test/... | grep -E '$(PAIRS)'); } | go run ./test/count
 
 bench:
 	./test/setup
