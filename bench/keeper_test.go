@@ -3,7 +3,6 @@ package bench
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -12,12 +11,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"barnabas/internal/jute"
 	"barnabas/internal/keeper/keepertest"
+	"barnabas/internal/poll"
 	"barnabas/internal/vfs"
 	"barnabas/test/real"
 )
@@ -111,88 +110,95 @@ func (s *zookeeperSide) load(t *testing.T, clients, n int, request func(client, 
 	return float64(clients*n) / time.Since(began).Seconds(), all
 }
 
-// waves has clients do n equal requests each, one at a time, and returns the rate
+// loop has clients do n equal requests each, one at a time, and returns the rate
 // of all. What is measured is the server, which the load takes as little of the
-// machine from as it can: four threads, each of which sends for its clients and
-// then takes their answers, without a look at more of them than the error.
-func (s *zookeeperSide) waves(t *testing.T, clients, n int, op jute.Op, body jute.Record) float64 {
-	const threads = 4
+// machine from as it can: one thread for all, which looks at no more of an answer
+// than the error.
+func (s *zookeeperSide) loop(t *testing.T, clients, n int, op jute.Op, body jute.Record) float64 {
+	t.Helper()
+	p, err := poll.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
 	var e jute.Encoder
 	start := e.BeginFrame()
 	(&jute.RequestHeader{Xid: 1, Op: op}).Encode(&e)
 	body.Encode(&e)
 	e.EndFrame(start)
-	var fds [threads][]int
-	for i := range clients {
-		fds[i%threads] = append(fds[i%threads], s.blockingSession(t))
-	}
 	var wg sync.WaitGroup
-	began := time.Now()
-	for _, mine := range fds {
-		wg.Go(func() {
-			buf := make([]byte, 4096)
-			for range n {
-				for _, fd := range mine {
-					if _, err := syscall.Write(fd, e.B); err != nil {
-						t.Error(s.name, err)
-						return
-					}
-				}
-				for _, fd := range mine {
-					if err := answerOf(fd, buf); err != nil {
-						t.Error(s.name, err)
-						return
-					}
-				}
+	var asks []func()
+	for range clients {
+		fd := s.ownSession(t)
+		answer, have := make([]byte, 1024), 0
+		ask := func() {
+			if k, err := poll.Write(fd, e.B); k != len(e.B) {
+				t.Errorf("%s: %d of %d bytes were taken: %v", s.name, k, len(e.B), err)
 			}
-		})
+		}
+		left := n
+		wg.Add(1)
+		if err := p.Add(fd, func() {
+			k, err := poll.Read(fd, answer[have:])
+			have += k
+			if err == nil && !whole(answer[:have]) {
+				return
+			}
+			if err == nil {
+				err = errorIn(answer)
+			}
+			if left, have = left-1, 0; err != nil {
+				t.Error(s.name, err)
+				left = 0
+			}
+			if left > 0 {
+				ask()
+				return
+			}
+			p.Remove(fd)
+			poll.Close(fd)
+			wg.Done()
+		}); err != nil {
+			t.Fatal(err)
+		}
+		asks = append(asks, ask)
 	}
+	began := time.Now()
+	p.Post(func() {
+		for _, ask := range asks {
+			ask()
+		}
+	})
 	wg.Wait()
 	return float64(clients*n) / time.Since(began).Seconds()
 }
 
-// blockingSession is a session whose socket belongs to the caller alone, and waits.
-func (s *zookeeperSide) blockingSession(t *testing.T) int {
+// ownSession is a session whose socket belongs to the caller alone.
+func (s *zookeeperSide) ownSession(t *testing.T) int {
+	t.Helper()
 	nc, err := net.Dial("tcp", s.addr)
+	if err == nil {
+		_, err = keepertest.Connect(nc, jute.ConnectRequest{Timeout: 40000})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer nc.Close()
-	if _, err := keepertest.Connect(nc, jute.ConnectRequest{Timeout: 40000}); err != nil {
-		t.Fatal(err)
-	}
-	file, err := nc.(*net.TCPConn).File()
+	fd, err := poll.Take(nc.(*net.TCPConn))
 	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { file.Close() })
-	fd := int(file.Fd())
-	patience := syscall.NsecToTimeval(keepertest.Patience.Nanoseconds())
-	if err := errors.Join(syscall.SetNonblock(fd, false), syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &patience)); err != nil {
 		t.Fatal(err)
 	}
 	return fd
 }
 
-// answerOf reads an answer that fits into buf.
-func answerOf(fd int, buf []byte) error {
-	const header = 4 + 16 // length; xid, zxid, error
-	for have := 0; ; {
-		n, err := syscall.Read(fd, buf[have:])
-		if errors.Is(err, syscall.EINTR) { // a time-out keeps the system from going on by itself
-			continue
-		}
-		if n <= 0 {
-			return fmt.Errorf("no answer: %d, %w", n, err)
-		}
-		if have += n; have < header || have < 4+int(binary.BigEndian.Uint32(buf)) {
-			continue
-		}
-		if code := jute.Error(int32(binary.BigEndian.Uint32(buf[16:]))); code != jute.OK {
-			return fmt.Errorf("answer: %v", code)
-		}
-		return nil
+// whole says whether all of an answer has come.
+func whole(b []byte) bool { return len(b) >= 4 && len(b) >= 4+int(binary.BigEndian.Uint32(b)) }
+
+// errorIn returns the error in the header of an answer.
+func errorIn(answer []byte) error {
+	if code := jute.Error(int32(binary.BigEndian.Uint32(answer[4+4+8:]))); code != jute.OK {
+		return code
 	}
+	return nil
 }
 
 func percentile(times []time.Duration, p float64) float64 {
@@ -230,7 +236,7 @@ func TestZooKeeperRates(t *testing.T) {
 			readOne, _ := s.load(t, 1, 10000, get)
 			_, node := get(0, 0)
 			cpu := cpuSeconds(s.p.PID())
-			readMany := s.waves(t, 100, 1000, jute.OpGetData, node)
+			readMany := s.loop(t, 100, 1000, jute.OpGetData, node)
 			cpu = cpuSeconds(s.p.PID()) - cpu
 			if round == 0 {
 				continue // warm-up
