@@ -62,7 +62,11 @@ func TestZooKeeperRestartedLosesNothing(t *testing.T) {
 func TestZooKeeperDownForAMinuteLosesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, zk kind) {
 		server, brokers, a, l := onZooKeeper(t, zk)
-		for round := range rounds() {
+		rounds := 1
+		if load.Soak() {
+			rounds = 20
+		}
+		for round := range rounds {
 			server.Kill()
 			l.LongestGap()
 			for down := time.Now(); time.Since(down) < time.Minute; {
