@@ -378,6 +378,7 @@ func TestAnExpiredSessionsConnectionEndsWhateverItReads(t *testing.T) {
 // that break. Nobody gets an answer that is not his, and nothing is left.
 func TestClientsOfEveryKind(t *testing.T) {
 	seed := testSeed(t)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(6)) // for several pollers
 	bothWays(t, func(t *testing.T, pollers bool) {
 		for round := range uint64(3) {
 			s := serving(t, quiet(), pollers)
