@@ -73,6 +73,7 @@ func common(ibp string) []string {
 		"offsets.topic.replication.factor=1", "group.initial.rebalance.delay.ms=0"}
 }
 
+// Two clusters at a time: most of it is waiting.
 func TestMixedClusterLosesNothing(t *testing.T) {
 	cases := []struct{ version, ibp string }{{"3.9.1", "3.9"}, {"2.8.2", "2.8"}}
 	if load.Soak() {
@@ -81,6 +82,7 @@ func TestMixedClusterLosesNothing(t *testing.T) {
 	for _, c := range cases {
 		for _, controller := range []string{"barnabas", "kafka"} {
 			t.Run(fmt.Sprintf("%s-ibp-%s-%s-is-controller", c.version, c.ibp, controller), func(t *testing.T) {
+				t.Parallel()
 				zk := real.ZooKeeper(t)
 				members := map[int]member{}
 				start := func(id int) {

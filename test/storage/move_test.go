@@ -3,7 +3,8 @@ package storage
 import "testing"
 
 // Folders go from one broker to the next and back: each serves all that the
-// others wrote, adds to it, and is stopped or killed.
+// others wrote, adds to it, and is stopped or killed. Two at a time: much of it
+// is waiting.
 func TestFoldersMoveBetweenKafkaAndBarnabas(t *testing.T) {
 	for _, turns := range [][]string{
 		{"3.9.1", "barnabas", "3.9.1", "barnabas"},
@@ -15,7 +16,10 @@ func TestFoldersMoveBetweenKafkaAndBarnabas(t *testing.T) {
 			if killed {
 				name = "killed"
 			}
-			t.Run(turns[0]+"-first-"+name, func(t *testing.T) { takeTurns(t, turns, killed) })
+			t.Run(turns[0]+"-first-"+name, func(t *testing.T) {
+				t.Parallel()
+				takeTurns(t, turns, killed)
+			})
 		}
 	}
 }
