@@ -117,7 +117,7 @@ func TestATreeMovesToApacheZooKeeperAndBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	short, err := keepertest.Connect(nc, jute.ConnectRequest{Timeout: 4000})
+	short, err := keepertest.Connect(nc, jute.ConnectRequest{Timeout: 12_000})
 	if err != nil {
 		t.Fatal(err)
 	}

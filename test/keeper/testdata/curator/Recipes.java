@@ -251,8 +251,9 @@ public class Recipes {
     }
 
     static void transactions(CuratorFramework a) throws Exception {
+        a.create().forPath("/transactions"); // where nothing of the recipes before comes late and counts
         List<CuratorTransactionResult> r = a.transaction().forOperations(
-            a.transactionOp().create().withMode(CreateMode.PERSISTENT_SEQUENTIAL).forPath("/t-", "1".getBytes()),
+            a.transactionOp().create().withMode(CreateMode.PERSISTENT_SEQUENTIAL).forPath("/transactions/t-", "1".getBytes()),
             a.transactionOp().setData().forPath("/container", "2".getBytes()),
             a.transactionOp().check().withVersion(1).forPath("/container"),
             a.transactionOp().delete().forPath("/container"));
