@@ -38,7 +38,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) start(kind string, properties ...string) {
 	w.t.Helper()
 	// A log.segment.delete.delay.ms of 0 hangs the stop of Kafka 2.8 (LogManager.deleteLogs).
-	properties = append([]string{"log.dirs=" + w.dir, "zookeeper.session.timeout.ms=3000", "offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1",
+	properties = append([]string{"log.dirs=" + w.dir, "zookeeper.session.timeout.ms=6000", "offsets.topic.num.partitions=1", "transaction.state.log.num.partitions=1",
 		"log.cleaner.backoff.ms=300", "log.cleaner.dedupe.buffer.size=2097152", "log.flush.offset.checkpoint.interval.ms=500", "log.segment.delete.delay.ms=100",
 		"log.retention.check.interval.ms=500"}, properties...)
 	if kind == "barnabas" {
