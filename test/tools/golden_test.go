@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"barnabas/internal/znode"
+	"barnabas/internal/zookeeper"
 	"barnabas/test/real"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -321,7 +324,7 @@ func (p place) act(t *testing.T, comments []string) {
 		} else if c == "% moved" {
 			real.Until(t, time.Minute, "all to be moved", func() bool {
 				resp, err := kmsg.NewPtrListPartitionReassignmentsRequest().RequestWith(t.Context(), k)
-				return err == nil && resp.ErrorCode == 0 && len(resp.Topics) == 0
+				return err == nil && resp.ErrorCode == 0 && len(resp.Topics) == 0 && p.everybodyKnowsTheReplicas(t, k)
 			})
 		} else if strings.HasPrefix(c, "%") {
 			t.Fatalf("what does %q mean?", c)
@@ -343,6 +346,42 @@ func settled(t *testing.T, k *kgo.Client) bool {
 		for _, topic := range resp.Topics {
 			if topic.ErrorCode != 0 || slices.ContainsFunc(topic.Partitions, func(p kmsg.MetadataResponseTopicPartition) bool { return p.Leader < 0 }) {
 				return false
+			}
+		}
+	}
+	return true
+}
+
+// everybodyKnowsTheReplicas tells whether each broker says of each partition the
+// replicas that its topic's node has: the controller tells the brokers after it
+// has ended a move.
+func (p place) everybodyKnowsTheReplicas(t *testing.T, k *kgo.Client) bool {
+	zk, err := zookeeper.New(zookeeper.Options{Connect: p.zookeeper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer zk.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	brokers, err := kadm.NewClient(k).ListBrokers(ctx)
+	if err != nil || zk.Start(ctx) != nil {
+		return false
+	}
+	for _, id := range brokers.NodeIDs() {
+		resp, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, k.Broker(int(id)))
+		if err != nil {
+			return false
+		}
+		for _, topic := range resp.Topics {
+			data, _, err := zk.Get(ctx, znode.TopicPath(*topic.Topic))
+			node, bad := znode.DecodeTopic(data)
+			if err != nil || bad != nil || len(node.Partitions) != len(topic.Partitions) {
+				return false
+			}
+			for _, partition := range topic.Partitions {
+				if !slices.Equal(partition.Replicas, node.Partitions[partition.Partition].Replicas) {
+					return false
+				}
 			}
 		}
 	}
