@@ -145,8 +145,11 @@ func coordinates(t *testing.T, addr, group string) {
 	real.Until(t, time.Minute, "a coordinator", func() bool {
 		r := kmsg.NewPtrFindCoordinatorRequest()
 		r.Version, r.CoordinatorKey = 2, group
-		_, err := m.conn.do(r)
-		return err == nil && m.heartbeat().Error() == fmt.Sprintf("%v: 25", errRefused)
+		if _, err := m.conn.do(r); err != nil {
+			return false
+		}
+		err := m.heartbeat() // nil while the group is being loaded
+		return err != nil && err.Error() == fmt.Sprintf("%v: 25", errRefused)
 	})
 }
 
