@@ -85,27 +85,18 @@ func (c *conn) passTurnLocked() {
 		c.mu.Unlock()
 		return
 	}
-	c.mu.turn = writer
 	if c.mu.resting {
-		w := c.rest.watcher
+		c.mu.turn = writer
 		c.mu.Unlock()
-		if w.Post(c.rest.write) {
-			return
-		}
-		c.mu.Lock() // woken meanwhile, since the server stops
+		c.rest.watcher.Post(c.rest.write) // refused only once all were woken, who took the turn
+		return
 	}
-	c.passToWriterLocked()
-}
-
-// passToWriterLocked wakes the writing goroutine, which has the turn, and
-// unlocks.
-func (c *conn) passToWriterLocked() {
 	if c.mu.closing {
-		c.mu.turn = nobody
 		c.mu.Unlock()
 		go c.turnOver(nobody, false)
 		return
 	}
+	c.mu.turn = writer
 	start := !c.mu.writer
 	c.mu.writer = true
 	c.mu.Unlock()

@@ -58,9 +58,9 @@ type watcher struct {
 
 // resting is what a connection needs for it. Of whoever reads the connection.
 type resting struct {
-	calm, enough    int // brief requests in a row, and how many let it rest
-	served          int // while it rested
-	watcher         *watcher
+	calm, enough    int      // brief requests in a row, and how many let it rest
+	served          int      // while it rested
+	watcher         *watcher // the same for ever: what was posted to it may come late
 	fd              int
 	readable, write func() // methods, bound once
 }
@@ -182,8 +182,11 @@ func (c *conn) lieDown() bool {
 	if err != nil {
 		return false
 	}
-	w := r.watchers[int(r.next.Add(1))%len(r.watchers)]
-	c.rest.watcher, c.rest.fd, c.rest.served = w, fd, 0
+	if c.rest.watcher == nil {
+		c.rest.watcher = r.watchers[int(r.next.Add(1))%len(r.watchers)]
+	}
+	w := c.rest.watcher
+	c.rest.fd, c.rest.served = fd, 0
 	c.in.buf = nil
 	c.out.rest(fd)
 	c.mu.Lock()
@@ -213,14 +216,12 @@ func (c *conn) back(nc *net.TCPConn, err error) {
 }
 
 // wakeUp gives the connection a goroutine that goes on with bytes which were
-// read, or ends it with an error. On the watcher's goroutine, with the turn
-// either nobody's or given to c.rest.write.
+// read, or ends it with an error. On the watcher's goroutine, where the turn is
+// either nobody's or posted to it and not used yet: the new goroutine gets it,
+// so that nobody writes before the socket is back and what was unsent is sent.
 func (c *conn) wakeUp(b []byte, err error) {
 	c.mu.Lock()
-	held := c.mu.turn == nobody // nobody writes before the socket is back
-	if held {
-		c.mu.turn = reader
-	}
+	c.mu.turn = reader
 	c.mu.resting = false
 	c.mu.Unlock()
 	c.s.rests.remove(c)
@@ -250,9 +251,7 @@ func (c *conn) wakeUp(b []byte, err error) {
 			if err == nil && len(unsent) > 0 {
 				err = c.out.write(unsent)
 			}
-			if held {
-				c.turnOver(reader, true)
-			}
+			c.turnOver(reader, true)
 			if err != nil {
 				return err
 			}
@@ -328,15 +327,16 @@ func (c *conn) briefFrame(b []byte) (f frame, ok bool) {
 	return f, true
 }
 
-// writeAnswers is posted to the watcher with the turn to write.
+// writeAnswers is posted to the watcher with the turn to write. When the
+// connection has been woken meanwhile that one took the turn.
 func (c *conn) writeAnswers() {
 	defer c.survive()
 	c.mu.Lock()
-	if !c.mu.resting { // not any more
-		c.passToWriterLocked()
+	mine := c.mu.resting && c.mu.turn == writer
+	c.mu.Unlock()
+	if !mine {
 		return
 	}
-	c.mu.Unlock()
 	c.turnOver(writer, true)
 	c.stayOrWake(nil)
 }

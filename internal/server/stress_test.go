@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"barnabas/internal/api"
+
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -18,6 +20,9 @@ func TestClientsAndTopicsComeAndGo(t *testing.T) {
 	t.Run("as they are", func(t *testing.T) { comeAndGo(t) })
 	t.Run("resting after each request", func(t *testing.T) { comeAndGo(t, allBrief) })
 }
+
+// allBrief lets a connection rest whatever it asks.
+func allBrief(o *Options) { o.brief = func(*api.API) bool { return true } }
 
 func comeAndGo(t *testing.T, set ...func(*Options)) {
 	seed := uint64(time.Now().UnixNano())

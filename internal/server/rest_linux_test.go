@@ -4,30 +4,19 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
-	"barnabas/internal/api"
 	"barnabas/internal/record"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
-
-// allBrief lets a connection rest whatever it asks.
-func allBrief(o *Options) { o.brief = func(*api.API) bool { return true } }
 
 func (h *harness) resting() int {
 	r := h.server.rests
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.mu.conns)
-}
-
-func needWatchers(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("there is no poller here")
-	}
 }
 
 func heartbeat() *kmsg.HeartbeatRequest {
@@ -48,7 +37,6 @@ func (h *harness) restful() *client {
 }
 
 func TestConnectionRestsAndWakes(t *testing.T) {
-	needWatchers(t)
 	h := start(t)
 	h.topic("t", 1)
 	c := h.restful()
@@ -101,7 +89,6 @@ func TestConnectionRestsAndWakes(t *testing.T) {
 }
 
 func TestRestingConnectionsEnd(t *testing.T) {
-	needWatchers(t)
 	ends := map[string]func(h *harness, c *client){
 		"the client goes": func(_ *harness, c *client) { c.nc.Close() },
 		"the client sends no request": func(_ *harness, c *client) {
@@ -149,7 +136,6 @@ func TestRestingConnectionsEnd(t *testing.T) {
 // TestRestingConnectionIsAnsweredLater has requests wait while their connection
 // rests, which others answer.
 func TestRestingConnectionIsAnsweredLater(t *testing.T) {
-	needWatchers(t)
 	h := start(t, allBrief)
 	h.topic("t", 1)
 	c, producer := h.dial(), h.dial()
@@ -178,7 +164,6 @@ func TestRestingConnectionIsAnsweredLater(t *testing.T) {
 // TestRestingConnectionThatDoesNotRead is woken when its socket takes no more,
 // and gets every answer in the end.
 func TestRestingConnectionThatDoesNotRead(t *testing.T) {
-	needWatchers(t)
 	h := start(t, allBrief, func(o *Options) { o.SendBuffer = 4096 })
 	h.topic("t", 1)
 	c := h.dial()
