@@ -207,26 +207,22 @@ func Give(fd int) (*net.TCPConn, error) {
 // Read reads what a socket has, at most len(b) bytes. The errors are io.EOF,
 // ErrAgain, and the system's.
 func Read(fd int, b []byte) (int, error) {
-	for {
-		n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT, 0, 0)
-		switch {
-		case errno == 0 && n == 0:
-			return 0, io.EOF
-		case errno == 0:
-			return int(n), nil
-		case errno == unix.EAGAIN:
-			return 0, ErrAgain
-		case errno != unix.EINTR:
-			return 0, errno
-		}
+	n, err := transfer(unix.SYS_RECVFROM, fd, b, unix.MSG_DONTWAIT)
+	if n == 0 && err == nil {
+		err = io.EOF
 	}
+	return n, err
 }
 
 // Write writes as much of b as the socket takes, which may be less. The errors
 // are ErrAgain, when it takes nothing, and the system's.
 func Write(fd int, b []byte) (int, error) {
+	return transfer(unix.SYS_SENDTO, fd, b, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+}
+
+func transfer(call uintptr, fd int, b []byte, flags uintptr) (int, error) {
 	for {
-		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		n, _, errno := unix.RawSyscall6(call, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), flags, 0, 0)
 		switch {
 		case errno == 0:
 			return int(n), nil
