@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -208,6 +209,28 @@ func TestLargerISRStaysInForceWhenTheAnswerIsUnclear(t *testing.T) {
 	}
 	if hw, v := p.HighWatermark(), p.View(); hw != 1 || v.PartitionEpoch != 4 {
 		t.Errorf("high watermark %d, partition epoch %d", hw, v.PartitionEpoch)
+	}
+}
+
+// A change is in force between a follower's fetch and what it makes the leader
+// ask for: that follows the new version, or it would be refused for good.
+func TestFetchDuringAChangeAsksWithTheVersionInForce(t *testing.T) {
+	j := &judge{most: 3}
+	p := leading(t, j, config.LatestIBP, time.Hour, 1, 2)
+	now, done := p.m.o.Now, atomic.Bool{}
+	p.m.o.Now = func() time.Time {
+		if done.CompareAndSwap(false, true) {
+			p.mu.Lock()
+			change := p.proposeLocked(p.view.Load(), []int32{1})
+			p.mu.Unlock()
+			change.done(5, 1, change.isr)
+		}
+		return now()
+	}
+	p.fetchedBy(3, 0)
+	untilISR(t, p, 1, 3)
+	if want := []string{"[1 3] at 1: NONE"}; !slices.Equal(j.asked, want) {
+		t.Errorf("asked %q", j.asked)
 	}
 }
 

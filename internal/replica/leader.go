@@ -33,13 +33,10 @@ func (p *Partition) Follows(f *FollowerFetch) wire.Code {
 // Fetched notes where a follower stands, while this leader's end was leo: the
 // high watermark may move, and the follower may join the ISR.
 func (p *Partition) Fetched(f *FollowerFetch, leo int64) {
-	v := p.view.Load()
-	if v.Role != Leader || f.LeaderEpoch >= 0 && f.LeaderEpoch != v.LeaderEpoch {
-		return
-	}
 	now := p.m.o.Now()
 	p.mu.Lock()
-	if p.view.Load().LeaderEpoch != v.LeaderEpoch || !p.mu.isr.fetched(f.Replica, f.Offset, f.LogStart, leo, now) {
+	v := p.view.Load() // with the lock: what is proposed follows the version in force
+	if v.Role != Leader || f.LeaderEpoch >= 0 && f.LeaderEpoch != v.LeaderEpoch || !p.mu.isr.fetched(f.Replica, f.Offset, f.LogStart, leo, now) {
 		p.mu.Unlock()
 		return
 	}

@@ -249,24 +249,26 @@ func (p *Partition) become(v *View) error {
 		if err := p.log.AssignEpoch(v.LeaderEpoch); err != nil {
 			return err
 		}
-		p.mu.Lock()
-		if isr := &p.mu.isr; old.Role == Leader {
-			isr.again(p.m.o.BrokerID, v.Replicas, v.ISR, p.log.Config().MinInsyncReplicas, end, p.m.o.Now())
-		} else {
-			isr.reset(p.m.o.BrokerID, v.Replicas, v.ISR, p.log.Config().MinInsyncReplicas, p.m.o.Now())
-		}
-		v.solo = p.mu.isr.solo()
-		p.mu.Unlock()
 	}
-	p.mu.Lock()
-	p.mu.change = nil
-	p.mu.Unlock()
 	if old.Role == Idle {
 		p.hw.Store(p.log.HighWatermark())
 	}
 	if v.Role == Leader && p.hw.Load() < end { // else a log that was left cleanly need not be loaded
-		p.hw.Store(max(p.hw.Load(), p.log.StartOffset()))
+		p.raise(p.log.StartOffset())
 	}
+	minISR := p.log.Config().MinInsyncReplicas
+	// In one step, so that no change of the ISR is asked for with the view before.
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case v.Role == Leader && old.Role == Leader:
+		p.mu.isr.again(p.m.o.BrokerID, v.Replicas, v.ISR, minISR, end, p.m.o.Now())
+		v.solo = p.mu.isr.solo()
+	case v.Role == Leader:
+		p.mu.isr.reset(p.m.o.BrokerID, v.Replicas, v.ISR, minISR, p.m.o.Now())
+		v.solo = p.mu.isr.solo()
+	}
+	p.mu.change = nil
 	p.view.Store(v)
 	return nil
 }
