@@ -20,6 +20,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // guard is a piece of code without which acknowledged records are lost, and what
@@ -196,16 +197,16 @@ func loseByEarlyMember(t *testing.T, binary string) load.Report {
 	// A fetch that waits for 2 s tells of the high watermark that late, and one
 	// batch at a time keeps a replica behind for a while.
 	c := startUnguarded(t, binary, "replica.lag.time.max.ms=2000", "replica.fetch.wait.max.ms=2000", "replica.fetch.max.bytes=1")
+	two := load.NewAdmin(t, []string{c.brokers[2].Addr})
 	c.brokers[3].Signal(syscall.SIGSTOP)
-	load.Noise(t, "t", 0, c.brokers[1].Addr, 10000)
+	load.Noise(t, "t", 0, c.brokers[1].Addr, 2000) // all before broker 3 is out of the ISR
 	// Few enough to be on their way at once: nothing comes after them that would
 	// tell broker 2 that they are acknowledged, which is when broker 3 is out of the ISR.
-	l := load.StartSome(t, "t", 1, c.seeds, 4)
+	l := load.StartSome(t, "t", 1, []string{c.brokers[1].Addr}, 4) // which does not ask broker 3
 	l.More(4)
 	c.brokers[1].Kill()
 	c.brokers[3].Signal(syscall.SIGCONT)
-	real.Until(t, time.Minute, "broker 3 in the ISR of broker 2", func() bool {
-		p := load.Describe(t, c.admin, "t")[0]
+	load.UntilEach(t, two, 0, "t", 1, "it leads, and broker 3 is in the ISR", func(p kmsg.MetadataResponseTopicPartition) bool {
 		return p.Leader == 2 && slices.Contains(p.ISR, 3)
 	})
 	c.brokers[3].Signal(syscall.SIGSTOP)
