@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"barnabas/internal/record"
+	"barnabas/internal/storage"
 	"barnabas/internal/wire"
 )
 
@@ -75,7 +76,7 @@ func (s *shard[M]) appendApart(now int64) {
 			}
 		}
 		e.Replies = e.Replies[:0]
-		if Code(err) == wire.NotCoordinator {
+		if storage.Code(err) == wire.NotLeaderOrFollower {
 			s.lost(err)
 		}
 		return
@@ -100,6 +101,9 @@ func (s *shard[M]) appendBatch(verified int64) (end int64, err error) {
 		err = wire.NotLeaderOrFollower
 	default:
 		end, err = s.log.Append(set, verified)
+	}
+	if err == nil {
+		s.pause = 0
 	}
 	s.batch.Reset(s.batchOptions(nil))
 	return end, err
@@ -204,25 +208,25 @@ func (s *shard[M]) drop(code wire.Code) {
 	clear(s.parked)
 }
 
-// lost follows an append that failed: the machine is ahead of the log.
+// lost follows an append that failed: the machine is ahead of the log. While
+// this broker still leads, the partition is loaded again, after a pause: what a
+// machine does as soon as it is loaded may be just what fails.
 func (s *shard[M]) lost(err error) {
 	run := s.run
 	s.drop(Code(err))
-	gone := Code(err) == wire.NotCoordinator
+	now := failed
+	if storage.Code(err) == wire.NotLeaderOrFollower {
+		now = idle
+	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if run != s.mu.run { // told of another role meanwhile: its event is in the queue
-		s.mu.Unlock()
 		return
 	}
 	s.mu.run++
-	s.mu.phase = idle
-	if !gone {
-		s.mu.phase = loading
-	}
-	run = s.mu.run
-	s.mu.Unlock()
-	if !gone {
-		s.load(run)
+	s.mu.phase = now
+	if now == failed {
+		s.loadLater()
 	}
 }
 

@@ -34,7 +34,8 @@
 //  2. Replay happens when the records are made, before they are committed. A
 //     reply leaves when all records that its decision could have seen are
 //     committed, unless the machine says that it need not wait.
-//  3. If an append fails, the machine is dropped and the partition loaded again;
+//  3. If an append fails, the machine is dropped and, if this broker still leads,
+//     the partition loaded again, after a pause that grows while appends fail;
 //     there is no other rollback. Nothing decided by a machine that was dropped
 //     is appended.
 //  4. A shard appends only in the run of leadership in which it loaded.

@@ -8,8 +8,11 @@ import (
 )
 
 const (
-	// loadRetry is how long a shard waits when its partition could not be read.
-	loadRetry = time.Second
+	// A shard that could not read its partition, or append to it, loads it again
+	// after firstPause, and after longer and longer ones up to longestPause while
+	// no append succeeds.
+	firstPause   = 100 * time.Millisecond
+	longestPause = 5 * time.Second
 	// maxLoadBatch bounds a batch, packed and unpacked: no coordinator writes
 	// such large ones.
 	maxLoadBatch = 256 << 20
@@ -49,7 +52,13 @@ func (s *shard[M]) load(run uint64) {
 	})
 }
 
-// loadAgain starts another try after a load that failed.
+// loadLater has the partition loaded again after a pause.
+func (s *shard[M]) loadLater() {
+	s.pause = min(max(2*s.pause, firstPause), longestPause)
+	s.reload = s.r.o.Now().Add(s.pause)
+}
+
+// loadAgain starts another try after a load or an append that failed.
 func (s *shard[M]) loadAgain() {
 	s.mu.Lock()
 	if s.mu.phase != failed {
@@ -80,7 +89,7 @@ func (s *shard[M]) install(e *event[M], now time.Time) {
 	log := s.r.o.Logger.With("topic", s.r.o.Topic, "partition", s.partition)
 	if e.result.err != nil {
 		log.Error("a coordinator's partition cannot be loaded; trying again", "err", e.result.err)
-		s.reload = now.Add(loadRetry)
+		s.loadLater()
 		return
 	}
 	s.machine, s.run, s.position = e.result.machine, e.run, e.result.position

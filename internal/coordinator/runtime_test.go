@@ -202,14 +202,38 @@ func TestAFailedAppendLoadsThePartitionAgain(t *testing.T) {
 			w.p.Fail(nil)
 			w.p.Hold(false)
 			w.want(before, "ok")
-			if want == "NOT_COORDINATOR" {
+			if failure == wire.NotLeaderOrFollower {
+				pass(time.Minute)
 				w.want(w.get("a"), want)
 				return
 			}
+			w.want(w.get("a"), "COORDINATOR_NOT_AVAILABLE")
+			pass(time.Second)
 			w.want(w.get("a"), "=1")
 			w.want(w.get("b"), "=1")
 		})
 	}
+}
+
+// A transaction's records that the disk does not take change nothing: the
+// machine stays.
+func TestAFailedAppendOfATransactionFailsOnlyItself(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.lead()
+		w.want(w.put("a", "1"), "ok")
+		write := func() *asked {
+			return w.do(func(_ *register, c coordinator.Caller, _ time.Time, out *coordinator.Effects) {
+				out.Append([]byte("a"), []byte("2"))
+				out.Producer = &coordinator.Producer{ID: 1, Epoch: 3}
+				out.Reply(c, "ok")
+			})
+		}
+		w.p.Fail(wire.KafkaStorageError)
+		w.want(write(), "NOT_COORDINATOR")
+		w.want(w.get("a"), "=1")
+		w.p.Fail(nil)
+		w.want(write(), "ok")
+	})
 }
 
 func TestALaterLeaderHasWhatWasAnswered(t *testing.T) {

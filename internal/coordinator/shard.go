@@ -18,7 +18,7 @@ const (
 	idle    phase = iota // not led here
 	loading              // led, and being loaded
 	serving
-	failed // led, but loading failed; tried again soon
+	failed // led, but loading or an append failed; loaded again soon
 )
 
 // refusal is the answer to requests in a phase that serves none.
@@ -84,8 +84,9 @@ type shard[M Machine] struct {
 	flights  []flight // appended, not committed; in order
 	seq      uint64   // of the last flight
 	wake     *time.Timer
-	armed    time.Time // when wake fires; zero: it does not
-	reload   time.Time // when to load again; zero: never
+	armed    time.Time     // when wake fires; zero: it does not
+	reload   time.Time     // when to load again; zero: never
+	pause    time.Duration // the last one before a reload; zero since an append succeeded
 	spare    []event[M]
 }
 
@@ -251,7 +252,7 @@ func (s *shard[M]) handle(e *event[M]) {
 		delete(s.parked, e.caller)
 	case elected:
 		s.drop(wire.NotCoordinator)
-		s.log = e.log
+		s.log, s.pause = e.log, 0
 		s.load(e.run)
 	case resigned:
 		s.drop(wire.NotCoordinator)
