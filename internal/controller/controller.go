@@ -20,8 +20,10 @@ type Controller struct {
 	term    *term         // of the loop's goroutine; nil: not active
 	alarm   *time.Timer   // of the loop's goroutine; nil: none set
 
-	looking   bool // of the loop's goroutine: a look at /controller is under way
-	lookAgain bool // of the loop's goroutine: something happened since it began
+	looking   bool        // of the loop's goroutine: a look at /controller is under way
+	lookAgain bool        // of the loop's goroutine: something happened since it began
+	lookErr   string      // of the loop's goroutine: why looks fail, as the log was told
+	later     *time.Timer // of the loop's goroutine; nil: none set. It has the loop look again
 
 	ctx    context.Context // ends at Close
 	cancel context.CancelFunc
@@ -183,8 +185,10 @@ func (c *Controller) push(ev any) bool {
 func (c *Controller) run() {
 	defer func() {
 		c.endTerm("the broker stops")
-		if c.alarm != nil {
-			c.alarm.Stop()
+		for _, t := range []*time.Timer{c.alarm, c.later} {
+			if t != nil {
+				t.Stop()
+			}
 		}
 	}()
 	for {

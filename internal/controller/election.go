@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"time"
 
 	"barnabas/internal/jute"
 	"barnabas/internal/znode"
@@ -21,6 +22,10 @@ type seen struct {
 
 // errNoEpoch is a /controller_epoch that is no number.
 var errNoEpoch = errors.New("controller: /controller_epoch cannot be read")
+
+// lookPause is the pause before /controller is read again after an error that
+// no event ends.
+const lookPause = time.Second
 
 // startLook reads /controller in a goroutine of its own, once more if one is
 // already reading it.
@@ -44,13 +49,12 @@ func (c *Controller) looked(s seen) {
 	c.looking = false
 	again := c.lookAgain
 	c.lookAgain = false
+	if s.err == nil {
+		c.lookErr = ""
+	}
 	switch {
 	case s.err != nil:
-		// The session has expired, and its owner calls Elect in the next one; or
-		// /controller_epoch is damaged, and its watch brings us here again.
-		if !errors.Is(s.err, context.Canceled) {
-			c.opts.Logger.Warn("the election waits", "err", s.err)
-		}
+		c.lookFailed(s.err)
 	case s.won && c.term == nil:
 		c.beginTerm(s.epoch, s.epochVersion)
 	case s.mine && c.term != nil && s.id == c.opts.BrokerID:
@@ -65,6 +69,32 @@ func (c *Controller) looked(s seen) {
 	if again {
 		c.startLook()
 	}
+}
+
+// lookFailed notes that nothing was found out. Where no event must follow, as
+// when ZooKeeper refuses a write for want of room, it looks again after a pause.
+func (c *Controller) lookFailed(err error) {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return
+	case errors.Is(err, jute.ErrSessionExpired), errors.Is(err, jute.ErrAuthFailed), errors.Is(err, zookeeper.ErrClosed):
+		// The session's owner calls Elect in the next one.
+	case errors.Is(err, errNoEpoch):
+		// The watch on it brings the next try when somebody repairs it.
+	default:
+		c.lookLater()
+	}
+	if why := err.Error(); why != c.lookErr {
+		c.lookErr = why
+		c.opts.Logger.Warn("the election waits", "err", err)
+	}
+}
+
+func (c *Controller) lookLater() {
+	if c.later != nil {
+		c.later.Stop()
+	}
+	c.later = time.AfterFunc(lookPause, func() { c.push(look{}) })
 }
 
 // election reads /controller and runs for it (KafkaController.elect,
@@ -169,9 +199,11 @@ func (e *election) try(ctx context.Context) (s seen, done bool, err error) {
 	case n.mine || n.bad != nil && !n.owned:
 		// Ours of an earlier term, or data that is no controller's and that no
 		// live session vouches for: it counts as no controller.
-		e.warn("/controller is deleted: no controller stands behind it", "broker", n.id, "err", n.bad)
 		err := e.zk.Delete(ctx, znode.ControllerPath, n.version)
-		if errors.Is(err, jute.ErrNoNode) || errors.Is(err, jute.ErrBadVersion) {
+		switch {
+		case err == nil:
+			e.warn("/controller was deleted: no controller stood behind it", "broker", n.id, "err", n.bad)
+		case errors.Is(err, jute.ErrNoNode), errors.Is(err, jute.ErrBadVersion):
 			err = nil
 		}
 		return s, false, err
@@ -182,9 +214,12 @@ func (e *election) try(ctx context.Context) (s seen, done bool, err error) {
 // create makes /controller and raises the epoch in one transaction.
 func (e *election) create(ctx context.Context, n controllerNode) (s seen, done bool, err error) {
 	if n.badEpoch != nil {
-		// The watch on it brings the next try when somebody repairs it.
-		if _, _, err := e.zk.GetW(ctx, znode.ControllerEpochPath); err != nil {
+		data, _, err := e.zk.GetW(ctx, znode.ControllerEpochPath)
+		if err != nil {
 			return s, false, err
+		}
+		if _, bad := znode.DecodeControllerEpoch(data); bad == nil {
+			return s, false, nil // repaired before the watch was there
 		}
 		return s, false, errors.Join(errNoEpoch, n.badEpoch)
 	}

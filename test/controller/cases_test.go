@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"barnabas/internal/config"
 	"barnabas/internal/controller"
+	"barnabas/internal/jute"
 	"barnabas/internal/wire"
 	"barnabas/internal/znode"
 	"barnabas/internal/zookeeper"
@@ -33,6 +35,7 @@ var cases = []struct {
 	{"the next broker takes over", takeover},
 	{"junk in /controller is no controller", junkController},
 	{"junk in /controller_epoch holds up the election until it is repaired", junkEpoch},
+	{"an election that ZooKeeper refuses is held once it does not", refusedElection},
 	{"a connection that is cut again and again", cuts},
 	{"a broker that does not answer holds up nobody else", silentBroker},
 	{"a thousand topics", thousandTopics},
@@ -47,7 +50,7 @@ func TestOnApacheZooKeeper(t *testing.T) {
 }
 
 func TestOnTheEmbeddedServer(t *testing.T) {
-	s := embedded(t)
+	s := embedded(t, t.TempDir())
 	for i, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			c.run(newWorld(t, fmt.Sprintf("embedded/case%d", i), func(ctx context.Context, _ string) (net.Conn, error) { return s.Dial(ctx) }))
@@ -324,6 +327,27 @@ func hasWatch(w *world) bool {
 		w.exists(znode.ControllerPath)
 	}
 	return true
+}
+
+func refusedElection(w *world) {
+	waits := make(said, 1)
+	w.broker(1, func(o *controller.Options) {
+		o.Logger = slog.New(heard{o.Logger.Handler(), "the election waits", waits})
+	})
+	w.active(1)
+	w.permit("/", jute.PermAll&^jute.PermDelete)
+	w.set(znode.ControllerEpochPath, "7")
+	w.create("/brokers/topics/t", `{"version":1,"partitions":{"0":[1]}}`) // the write fails, and so does the end of the old term
+	waits.wait(w)
+	w.permit("/", jute.PermAll)
+	w.active(8)
+	w.permit("/", jute.PermAll&^jute.PermCreate)
+	if err := w.zk.Delete(w.ctx(), znode.ControllerPath, -1); err != nil {
+		w.t.Fatal(err)
+	}
+	waits.wait(w)
+	w.permit("/", jute.PermAll)
+	w.active(9)
 }
 
 func cuts(w *world) {

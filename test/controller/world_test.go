@@ -366,9 +366,46 @@ func (w *world) set(path, data string) {
 	}
 }
 
-func embedded(t testing.TB) *keeper.Server {
+// permit sets what everybody may do at a node.
+func (w *world) permit(path string, perms int32) {
+	w.t.Helper()
+	if _, err := w.zk.SetACL(w.ctx(), path, []jute.ACL{{Perms: perms, ID: jute.ID{Scheme: "world", ID: "anyone"}}}, -1); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// said is given when a line was logged, see heard.
+type said chan struct{}
+
+func (s said) wait(w *world) {
+	w.t.Helper()
+	select {
+	case <-s:
+	case <-w.ctx().Done():
+		w.t.Fatal("waited in vain for a line of the log")
+	}
+}
+
+// heard is a slog.Handler that listens for a message.
+type heard struct {
+	slog.Handler
+	message string
+	said    said
+}
+
+func (h heard) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == h.message {
+		select {
+		case h.said <- struct{}{}:
+		default:
+		}
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func embedded(t testing.TB, dir string) *keeper.Server {
 	t.Helper()
-	s, err := keeper.Open(keeper.Options{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+	s, err := keeper.Open(keeper.Options{Dir: dir, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
