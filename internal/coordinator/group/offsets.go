@@ -232,6 +232,7 @@ func (m *Machine) DeleteOffsets(r *kmsg.OffsetDeleteRequest, skip func(topic str
 		out.ReplyNow(from, answer)
 		return
 	}
+	deleted := map[partition]bool{} // a request may name one twice
 	for _, t := range r.Topics {
 		topic := kmsg.OffsetDeleteResponseTopic{Topic: t.Topic}
 		var rest []kmsg.OffsetDeleteResponseTopicPartition // Kafka answers first what does not exist
@@ -243,7 +244,8 @@ func (m *Machine) DeleteOffsets(r *kmsg.OffsetDeleteRequest, skip func(topic str
 			code := wire.None
 			if g.hasMembers() && g.isSubscribed(t.Topic) {
 				code = wire.GroupSubscribedToTopic
-			} else if _, ok := g.offset(t.Topic, p.Partition); ok {
+			} else if _, ok := g.offset(t.Topic, p.Partition); ok && !deleted[partition{t.Topic, p.Partition}] {
+				deleted[partition{t.Topic, p.Partition}] = true
 				out.Append(offsetKey(g.id, t.Topic, p.Partition), nil)
 			}
 			rest = append(rest, kmsg.OffsetDeleteResponseTopicPartition{Partition: p.Partition, ErrorCode: int16(code)})
