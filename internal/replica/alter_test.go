@@ -13,6 +13,7 @@ import (
 	"barnabas/internal/config"
 	"barnabas/internal/record"
 	"barnabas/internal/storage"
+	"barnabas/internal/vfs"
 	"barnabas/internal/wire"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -70,13 +71,18 @@ func (j *judge) alter(_ context.Context, most int16, build func(int16) *kmsg.Alt
 // leading is broker 1, the leader of t-0 with the followers 2 and 3.
 func leading(t *testing.T, j *judge, ibp config.IBP, lag time.Duration, isr ...int32) *Partition {
 	t.Helper()
+	return leadingOn(t, vfs.OS, j, ibp, lag, isr...)
+}
+
+func leadingOn(t *testing.T, fsys vfs.FS, j *judge, ibp config.IBP, lag time.Duration, isr ...int32) *Partition {
+	t.Helper()
 	j.heard = make(chan struct{}, 1)
 	dir := t.TempDir()
 	c, err := config.NewBroker(map[string]string{"broker.id": "1", "log.dirs": dir, "zookeeper.connect": "unused:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := storage.Open(storage.Options{Dirs: []string{dir}, Config: c, BrokerID: 1, ClusterID: "c"})
+	s, err := storage.Open(storage.Options{Dirs: []string{dir}, FS: fsys, Config: c, BrokerID: 1, ClusterID: "c"})
 	if err != nil {
 		t.Fatal(err)
 	}

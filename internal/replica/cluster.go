@@ -63,11 +63,12 @@ func (m *Manager) watchISRs(ctx context.Context) {
 }
 
 // BrokersChanged tells that other brokers than before are alive: high watermarks
-// do not wait for the dead ones.
+// do not wait for the dead ones, and who has caught up already joins the ISR.
 func (m *Manager) BrokersChanged() {
 	for _, p := range m.table.all() {
 		if v := p.view.Load(); v.Role == Leader && !v.solo {
-			p.advance(-1, p.log.CommitEnd(), 0)
+			p.advance(p.log.CommitEnd(), 0)
+			p.expandISR()
 		}
 	}
 }

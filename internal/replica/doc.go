@@ -38,15 +38,19 @@
 // is, with the log's append lock, the exception to "no lock over I/O".
 // fetchers.mu guards which fetcher copies what and what has changed of that; a
 // fetcher's own state belongs to its goroutine. Partition.mu guards the
-// replicas' progress and the change of the ISR that was asked for, Partition.acks and Partition.subs
-// the waits. throttle.mu guards the counts of one throttle and is a leaf. Order: Manager.mu, Partition.role, Partition.mu, then acks and
-// subs, which are leaves as far as this package goes: a [Subscriber] is called
-// under subs and takes no lock of this package.
+// replicas' progress, the change of the ISR that was asked for and, where there
+// are followers, the movement of the high watermark; Partition.acks and
+// Partition.subs guard the waits. throttle.mu guards the counts of one throttle
+// and is a leaf. Order: Manager.mu, Partition.role, Partition.acks, then
+// Partition.mu; the log's locks and subs are taken with neither acks nor
+// Partition.mu held. subs is a leaf as far as this package goes: a [Subscriber]
+// is called under it and takes no lock of this package.
 //
 // # Invariants
 //
 //  1. A leader's high watermark never goes back, and it is never beyond what
-//     every member of the maximal ISR has.
+//     every member of the maximal ISR has. It moves in the same step in which it
+//     is found how far it may, so that nobody joins the ISR in between.
 //  2. A partition's leader epoch never goes back. A request of the controller
 //     with an older epoch changes nothing.
 //  3. Nothing is appended by a leader whose epoch has ended.
@@ -61,4 +65,6 @@
 //     nothing back.
 //  8. A follower joins the ISR only with everything below the high watermark and
 //     the start of the leader's epoch.
+//  9. A change of the ISR follows the version in force: it is asked for under
+//     Partition.mu, under which that version changes too.
 package replica

@@ -78,8 +78,11 @@ func (p *Partition) take(epoch int32, d *copied) (at place, err error) {
 
 // follow sets a follower's high watermark, which may go back.
 func (p *Partition) follow(log *storage.Log, hw int64) {
-	if hw >= 0 && p.hw.Swap(hw) != hw {
-		log.SetHighWatermark(hw)
+	if hw < 0 {
+		return
+	}
+	log.SetHighWatermark(hw) // also when an ended leadership's last word came late
+	if p.hw.Swap(hw) != hw {
 		p.tellCommitted()
 	}
 }

@@ -107,8 +107,8 @@ func (s *isrState) ineligible(isr []int32) {
 	}
 }
 
-// appended notes that the leader's end is about to move on from leo.
-func (s *isrState) appended(leo int64) {
+// appending notes that the leader's end is about to move on from leo.
+func (s *isrState) appending(leo int64) {
 	for i := range s.followers {
 		if f := &s.followers[i]; f.end == leo {
 			f.still()

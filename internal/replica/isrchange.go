@@ -109,7 +109,7 @@ func (c *isrChange) done(leaderEpoch, version int32, isr []int32) {
 	if p.underMin() {
 		p.m.o.Logger.Warn("fewer replicas are in sync than min.insync.replicas asks for; acks=all is refused", "partition", p.TopicPartition.String(), "isr", isr)
 	}
-	p.advance(-1, p.log.CommitEnd(), 0)
+	p.advance(p.log.CommitEnd(), 0)
 	p.endAcks() // min.insync.replicas may judge otherwise now
 	p.expandISR()
 }
@@ -126,7 +126,7 @@ func (c *isrChange) refused() {
 	}
 	p.mu.Unlock()
 	if ok {
-		p.advance(-1, p.log.CommitEnd(), 0)
+		p.advance(p.log.CommitEnd(), 0)
 		p.m.isr.lookAgain(p)
 	}
 }

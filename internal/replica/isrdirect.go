@@ -43,18 +43,18 @@ func (d *directISR) write(ctx context.Context, list []*isrChange) (left []*isrCh
 	for i, call := range zk.GoAll(ops) {
 		c := list[i]
 		result, callErr := call.Wait(ctx)
-		var code jute.Error
 		switch {
 		case callErr == nil:
 			d.note(c)
 			c.done(c.leaderEpoch, result.Stat.Version, c.isr)
 		case errors.Is(callErr, jute.ErrBadVersion):
-			if !d.ours(ctx, c) {
+			ours, readErr := d.ours(ctx, c)
+			if readErr != nil { // it may be ours: nothing else would come of it
+				left, err = append(left, c), readErr
+			} else if !ours {
 				d.m.o.Logger.Info("the state of a partition has changed; waiting for the controller", "partition", c.p.TopicPartition.String(), "isr", c.isr)
 			}
 		case errors.Is(callErr, jute.ErrNoNode): // the topic is being deleted
-		case errors.As(callErr, &code), ctx.Err() != nil:
-			left, err = append(left, c), callErr
 		default:
 			left, err = append(left, c), callErr
 		}
@@ -70,20 +70,23 @@ func (d *directISR) state(c *isrChange) znode.PartitionState {
 }
 
 // ours tells whether the state is the one that was to be written: a write whose
-// answer was lost.
-func (d *directISR) ours(ctx context.Context, c *isrChange) bool {
+// answer was lost. ErrNoNode is no error: the topic is being deleted.
+func (d *directISR) ours(ctx context.Context, c *isrChange) (bool, error) {
 	data, stat, err := d.m.cluster.ZooKeeper.Get(ctx, znode.StatePath(c.p.Topic, c.p.Index))
+	if errors.Is(err, jute.ErrNoNode) {
+		return false, nil
+	}
 	if err != nil {
-		return false
+		return false, err
 	}
 	s, err := znode.DecodePartitionState(data)
 	want := d.state(c)
 	if err != nil || s.Leader != want.Leader || s.LeaderEpoch != want.LeaderEpoch || s.ControllerEpoch != want.ControllerEpoch || !slices.Equal(s.ISR, want.ISR) {
-		return false
+		return false, nil
 	}
 	d.note(c)
 	c.done(c.leaderEpoch, stat.Version, c.isr)
-	return true
+	return true, nil
 }
 
 func (d *directISR) note(c *isrChange) {

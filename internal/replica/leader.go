@@ -33,19 +33,25 @@ func (p *Partition) Follows(f *FollowerFetch) wire.Code {
 // Fetched notes where a follower stands, while this leader's end was leo: the
 // high watermark may move, and the follower may join the ISR.
 func (p *Partition) Fetched(f *FollowerFetch, leo int64) {
-	now := p.m.o.Now()
+	old := p.view.Load()
+	if old.Role != Leader || f.LeaderEpoch >= 0 && f.LeaderEpoch != old.LeaderEpoch {
+		return
+	}
+	now, end := p.m.o.Now(), p.log.CommitEnd()
 	p.mu.Lock()
 	v := p.view.Load() // with the lock: what is proposed follows the version in force
-	if v.Role != Leader || f.LeaderEpoch >= 0 && f.LeaderEpoch != v.LeaderEpoch || !p.mu.isr.fetched(f.Replica, f.Offset, f.LogStart, leo, now) {
+	if v.Role != Leader || v.LeaderEpoch != old.LeaderEpoch || !p.mu.isr.fetched(f.Replica, f.Offset, f.LogStart, leo, now) {
 		p.mu.Unlock()
 		return
 	}
 	p.mu.isr.asks(f.Replica, f.Asker, f.BrokerEpoch)
-	hw := p.hw.Load()
-	to := p.mu.isr.highWatermark(p.log.CommitEnd(), hw, now, p.m.o.LagTime())
-	change := p.expandLocked(v, max(hw, to))
+	moved := p.raise(p.mu.isr.highWatermark(end, p.hw.Load(), now, p.m.o.LagTime()))
+	change := p.expandLocked(v, p.hw.Load())
 	p.mu.Unlock()
-	p.committed(to)
+	if moved {
+		p.raised()
+		p.tellCommitted()
+	}
 	p.m.submit(change)
 }
 

@@ -152,11 +152,7 @@ func (p *Partition) appendAndAdvance(req storage.AppendRequest, all bool, since 
 	if err != nil {
 		return info, err
 	}
-	from := info.FirstOffset
-	if info.Duplicate {
-		from = -1
-	}
-	p.advance(from, info.LastOffset+1, len(req.Records))
+	p.advance(info.LastOffset+1, len(req.Records))
 	return info, nil
 }
 
@@ -167,8 +163,18 @@ func (p *Partition) append(req storage.AppendRequest, all bool, since int32) (st
 	if v.Role != Leader || since >= 0 && v.LeaderSince != since {
 		return storage.AppendInfo{FirstOffset: -1, LogAppendTime: -1, LogStartOffset: -1}, v.refusal()
 	}
-	if all && !v.solo && p.underMin() {
-		return storage.AppendInfo{FirstOffset: -1, LogAppendTime: -1, LogStartOffset: -1}, wire.NotEnoughReplicas
+	if !v.solo {
+		end := p.log.EndOffset()
+		p.mu.Lock()
+		p.mu.isr.min = p.log.Config().MinInsyncReplicas
+		refused := all && p.mu.isr.underMin()
+		if !refused {
+			p.mu.isr.appending(end)
+		}
+		p.mu.Unlock()
+		if refused {
+			return storage.AppendInfo{FirstOffset: -1, LogAppendTime: -1, LogStartOffset: -1}, wire.NotEnoughReplicas
+		}
 	}
 	req.LeaderEpoch = v.LeaderEpoch
 	return p.log.Append(req)
@@ -181,42 +187,39 @@ func (p *Partition) underMin() bool {
 	return p.mu.isr.underMin()
 }
 
-// advance moves a leader's high watermark after the log has grown from an offset
-// (-1: it has not) to leo, and wakes who waits for it.
-func (p *Partition) advance(from, leo int64, bytes int) {
+// advance moves a leader's high watermark after the log has grown to leo by bytes
+// (0: it has not), and wakes who waits for it.
+func (p *Partition) advance(leo int64, bytes int) {
 	v := p.view.Load()
 	if v.Role != Leader {
 		return
 	}
 	if v.solo {
 		if p.raise(leo) {
-			p.endAcks()
+			p.raised()
 		}
 		p.tell(bytes) // also when a later append raised it first: its count is its own
 		return
 	}
-	now := p.m.o.Now()
+	now, end := p.m.o.Now(), p.log.CommitEnd()
 	p.mu.Lock()
-	if from >= 0 {
-		p.mu.isr.appended(from)
+	moved := false
+	if in := p.view.Load(); in.Role == Leader && in.LeaderEpoch == v.LeaderEpoch { // else whoever changed it advances
+		moved = p.raise(p.mu.isr.highWatermark(end, p.hw.Load(), now, p.m.o.LagTime()))
 	}
-	to := p.mu.isr.highWatermark(p.log.CommitEnd(), p.hw.Load(), now, p.m.o.LagTime())
 	p.mu.Unlock()
 	if bytes > 0 {
 		p.tellAppended(bytes)
 	}
-	p.committed(to)
-}
-
-// committed moves a leader's high watermark to an offset, if that is further.
-func (p *Partition) committed(to int64) {
-	if p.raise(to) {
-		p.endAcks()
+	if moved {
+		p.raised()
 		p.tellCommitted()
 	}
 }
 
-// raise moves the high watermark up; it tells whether it moved.
+// raise moves a leader's high watermark up; it tells whether it moved, and
+// raised is to follow. Where there are followers the caller holds p.mu since it
+// found how far: a follower that joins the ISR in between could have less.
 func (p *Partition) raise(to int64) bool {
 	for {
 		old := p.hw.Load()
@@ -224,10 +227,16 @@ func (p *Partition) raise(to int64) bool {
 			return false
 		}
 		if p.hw.CompareAndSwap(old, to) {
-			p.log.SetHighWatermark(to)
 			return true
 		}
 	}
+}
+
+// raised tells the log and those that wait for acknowledgement that a leader's
+// high watermark has moved. The caller holds no lock.
+func (p *Partition) raised() {
+	p.log.RaiseHighWatermark(p.hw.Load())
+	p.endAcks()
 }
 
 // become changes the role to what the controller says. Callers hold
@@ -254,7 +263,7 @@ func (p *Partition) become(v *View) error {
 		p.hw.Store(p.log.HighWatermark())
 	}
 	if v.Role == Leader && p.hw.Load() < end { // else a log that was left cleanly need not be loaded
-		p.raise(p.log.StartOffset())
+		p.hw.Store(max(p.hw.Load(), p.log.StartOffset()))
 	}
 	minISR := p.log.Config().MinInsyncReplicas
 	// In one step, so that no change of the ISR is asked for with the view before.
@@ -283,7 +292,7 @@ func (p *Partition) changed() {
 				p.m.o.Logger.Error("cannot sync a log that is led from now on", "partition", p.TopicPartition.String(), "err", err)
 			}
 		}
-		p.advance(-1, p.log.CommitEnd(), 0)
+		p.advance(p.log.CommitEnd(), 0)
 	}
 	p.endAcks()
 	p.tell(Unknown)
@@ -317,8 +326,8 @@ func (p *Partition) stop() {
 
 // StartMoved tells subscribers that the log's start offset was raised.
 func (p *Partition) StartMoved() {
-	if v := p.view.Load(); v.Role == Leader {
-		p.raise(p.log.StartOffset())
+	if v := p.view.Load(); v.Role == Leader && p.raise(p.log.StartOffset()) {
+		p.raised()
 	}
 	p.tell(Unknown)
 }

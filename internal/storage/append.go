@@ -122,7 +122,11 @@ func (l *Log) appendLocked(req AppendRequest, sum summary, m marker) (AppendInfo
 		return info, err
 	}
 	record.AssignOffsets(req.Records, base, req.LeaderEpoch)
+	if sum.producer && l.unstable.Load() < 0 && record.Batch(req.Records).Transactional() {
+		l.unstable.Store(base) // before the high watermark can reach it
+	}
 	if err := l.writeLocked(req.Records, sum); err != nil {
+		l.unstable.Store(l.mu.producers.firstUnstable(l.hw.Load()))
 		return info, err
 	}
 	if req.LeaderEpoch >= 0 {
@@ -359,7 +363,10 @@ func (l *Log) applyLocked(b record.Batch, m marker) {
 // afterAppend hands the log to the flusher when enough has gathered, and waits
 // for it where flush.messages says so.
 func (l *Log) afterAppend(info AppendInfo, bytes int) error {
-	if info.Duplicate {
+	if info.Duplicate { // the first may still be waiting
+		if l.flushFirst(l.config.Load()) {
+			return l.flushTo(info.LastOffset + 1)
+		}
 		return nil
 	}
 	l.dir().wrote(bytes)

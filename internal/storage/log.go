@@ -218,11 +218,29 @@ func (l *Log) HighWatermark() int64 { return l.hw.Load() }
 // log writes it to replication-offset-checkpoint every few seconds and deletes
 // no segment above it. It may go back (a new follower's).
 func (l *Log) SetHighWatermark(offset int64) {
-	if l.hw.Swap(offset) == offset || l.unstable.Load() < 0 {
+	if l.hw.Swap(offset) != offset {
+		l.highWatermarkMoved()
+	}
+}
+
+// RaiseHighWatermark is SetHighWatermark for a leader's, which never goes back:
+// of calls at the same time the largest offset counts.
+func (l *Log) RaiseHighWatermark(offset int64) {
+	for old := l.hw.Load(); offset > old; old = l.hw.Load() {
+		if l.hw.CompareAndSwap(old, offset) {
+			l.highWatermarkMoved()
+			return
+		}
+	}
+}
+
+// highWatermarkMoved finds which transactions are open below it.
+func (l *Log) highWatermarkMoved() {
+	if l.unstable.Load() < 0 {
 		return
 	}
 	l.mu.Lock()
-	l.unstable.Store(l.mu.producers.firstUnstable(offset))
+	l.unstable.Store(l.mu.producers.firstUnstable(l.hw.Load()))
 	l.mu.Unlock()
 }
 

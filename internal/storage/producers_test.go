@@ -3,6 +3,9 @@ package storage
 import (
 	"encoding/binary"
 	"errors"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -251,6 +254,55 @@ func TestAMarkerIsReplicatedBeforeItCounts(t *testing.T) {
 	l.SetHighWatermark(3)
 	if got := l.LastStableOffset(); got != 3 {
 		t.Fatal(got)
+	}
+}
+
+// A leader's high watermark may be moved by others as soon as the end has moved.
+func TestATransactionCountsAsOpenBeforeItCanBeRead(t *testing.T) {
+	var l *Log
+	var fail error
+	fsys := vfs.NewFaulty(vfs.NewMem(), func(op vfs.Op, name string, _ int) error {
+		if op != vfs.OpWrite || l == nil || !strings.HasSuffix(name, ".log") {
+			return nil
+		}
+		if l.unstable.Load() != 1 {
+			t.Error("the first unstable offset while the batch is written is", l.unstable.Load())
+		}
+		return fail
+	})
+	m := open(t, options(t, fsys, newClock()))
+	defer m.Close()
+	log := create(t, m, nil)
+	appendPlain(t, log, 1, 1000, "v")
+	log.SetHighWatermark(1)
+	l, fail = log, syscall.EIO
+	o := record.BatchOptions{LeaderEpoch: -1, Transactional: true, Producer: &record.Producer{ID: 1}}
+	if _, err := log.Append(AppendRequest{Records: batch(t, o, 1, 1000, "v"), LogAppendTime: -1}); err == nil {
+		t.Fatal("the write failed, and the append did not")
+	}
+	if got := log.unstable.Load(); got != -1 {
+		t.Error("a batch that was not written is unstable:", got)
+	}
+	fail = nil
+	transactional(t, log, 1, 0, 1)
+	if got := log.LastStableOffset(); got != 1 {
+		t.Error("last stable offset", got)
+	}
+}
+
+func TestALeadersHighWatermarkDoesNotGoBack(t *testing.T) {
+	m := open(t, options(t, vfs.NewMem(), newClock()))
+	defer m.Close()
+	l := create(t, m, nil)
+	appendPlain(t, l, 3, 1000, "v")
+	var raising sync.WaitGroup
+	for hw := range int64(4) {
+		raising.Go(func() { l.RaiseHighWatermark(hw) })
+	}
+	raising.Wait()
+	l.RaiseHighWatermark(1) // of an append that was slow
+	if hw, stable := l.HighWatermark(), l.LastStableOffset(); hw != 3 || stable != 3 {
+		t.Error(hw, stable)
 	}
 }
 

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"io/fs"
+	"runtime"
 	"sync"
 	"testing"
 
@@ -83,4 +84,33 @@ func TestAppendsThatWaitForTheDiskShareItsSyncs(t *testing.T) {
 		}
 		must(t, m.Close())
 	}
+}
+
+// A batch that is sent again is in the log already, and not on the disk yet.
+func TestARepeatedBatchWaitsForTheSyncOfTheFirst(t *testing.T) {
+	fsys := &syncs{FS: vfs.NewMem()}
+	m := open(t, options(t, fsys, newClock()))
+	l := create(t, m, topicConfig(t, "flush.messages", "1"))
+	fsys.gate = make(chan struct{})
+	send := func() {
+		info, err := produce(t, l, 1, 0, 0, 1)
+		if err != nil || info.FirstOffset != 0 {
+			t.Error(info, err)
+		}
+		if l.FlushedOffset() != 1 {
+			t.Error("answered before the sync, duplicate:", info.Duplicate)
+		}
+	}
+	var sending sync.WaitGroup
+	sending.Go(send)
+	for l.EndOffset() < 1 {
+		runtime.Gosched()
+	}
+	for range 20 { // at least some of them while the first one syncs
+		sending.Go(send)
+		runtime.Gosched()
+	}
+	close(fsys.gate)
+	sending.Wait()
+	must(t, m.Close())
 }
