@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"slices"
 	"time"
 
 	"barnabas/internal/record"
@@ -130,7 +131,7 @@ func (s *shard[M]) flush() {
 func (s *shard[M]) await(end int64, replies []Reply) {
 	s.seq++
 	f := flight{seq: s.seq, end: end, replies: replies}
-	if len(replies) > 0 {
+	if slices.ContainsFunc(replies, asked) {
 		f.deadline = s.r.o.Now().Add(s.r.o.CommitTimeout())
 	}
 	s.flights = append(s.flights, f)
@@ -240,9 +241,7 @@ func (s *shard[M]) arm() {
 	}
 	earlier(s.reload)
 	for i := range s.flights {
-		if len(s.flights[i].replies) > 0 {
-			earlier(s.flights[i].deadline)
-		}
+		earlier(s.flights[i].deadline)
 	}
 	if at.IsZero() || !s.armed.IsZero() && !at.Before(s.armed) {
 		return

@@ -96,12 +96,15 @@ type world struct {
 	t *testing.T
 	p memlog.Partition
 	r *coordinator.Runtime[*register]
+
+	performed []any // by the shard; read it when all is at rest
 }
 
 func newWorld(t *testing.T) *world {
 	w := &world{t: t}
 	w.r = coordinator.New(coordinator.Options[*register]{
 		Topic: "t", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), LoadBuffer: 200,
+		Perform: func(_ int32, command any) { w.performed = append(w.performed, command) },
 		New: func(int32, int32) *register {
 			return &register{values: map[string]string{}, open: map[int64]map[string]string{}}
 		},
@@ -179,6 +182,39 @@ func TestWhatIsNotReplicatedInTimeIsSaid(t *testing.T) {
 		w.want(read, "")
 		w.p.Hold(false)
 		w.want(read, "=1")
+	})
+}
+
+// Once an answer was given up, later ones that wait for the same records are
+// given up in time, too; what the machine commands waits on.
+func TestWhoComesAfterATimeoutIsToldInTime(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.lead()
+		w.p.Hold(true)
+		write := w.do(func(_ *register, c coordinator.Caller, _ time.Time, out *coordinator.Effects) {
+			out.Append([]byte("a"), []byte("1"))
+			out.Perform("command")
+			out.Reply(c, "ok")
+		})
+		pass(5001 * time.Millisecond)
+		w.want(write, "REQUEST_TIMED_OUT")
+		pass(time.Second)
+		read := w.get("a")
+		pass(time.Second)
+		later := w.get("a")
+		pass(3999 * time.Millisecond)
+		w.want(read, "")
+		pass(2 * time.Millisecond)
+		w.want(read, "REQUEST_TIMED_OUT")
+		w.want(later, "REQUEST_TIMED_OUT")
+		if len(w.performed) > 0 {
+			t.Errorf("performed before it was committed: %v", w.performed)
+		}
+		w.p.Hold(false)
+		synctest.Wait()
+		if len(w.performed) != 1 {
+			t.Errorf("performed %v", w.performed)
+		}
 	})
 }
 

@@ -95,7 +95,7 @@ type flight struct {
 	seq      uint64
 	end      int64 // the offset after it
 	replies  []Reply
-	deadline time.Time
+	deadline time.Time // of the callers among replies; zero if there are none
 }
 
 func newShard[M Machine](r *Runtime[M], partition int32) *shard[M] {
@@ -286,13 +286,16 @@ func (s *shard[M]) current() bool {
 	return s.run == s.mu.run
 }
 
+// asked tells whether somebody waits for a reply.
+func asked(r Reply) bool { return r.To != nil }
+
 // expire handles the timers and flights that are due.
 func (s *shard[M]) expire(now time.Time) {
 	for i := range s.flights {
-		if f := &s.flights[i]; len(f.replies) > 0 && !f.deadline.After(now) {
+		if f := &s.flights[i]; !f.deadline.IsZero() && !f.deadline.After(now) {
 			s.fail(f.replies, wire.RequestTimedOut)
-			f.replies = slices.DeleteFunc(f.replies, func(r Reply) bool { return r.To != nil }) // commands still wait
-			f.deadline = now.Add(time.Hour)
+			f.replies = slices.DeleteFunc(f.replies, asked) // commands still wait
+			f.deadline = time.Time{}
 		}
 	}
 	if !s.reload.IsZero() && !s.reload.After(now) {
@@ -333,7 +336,7 @@ func (s *shard[M]) absorb(now time.Time) {
 			s.replies = append(s.replies, reply)
 		default:
 			last := &s.flights[len(s.flights)-1]
-			if len(last.replies) == 0 {
+			if asked(reply) && last.deadline.IsZero() {
 				last.deadline = now.Add(s.r.o.CommitTimeout())
 			}
 			last.replies = append(last.replies, reply)
