@@ -30,7 +30,7 @@ func handleAddOffsetsToTxn(b *Broker, q *Request) {
 	}
 	reply := func(code wire.Code) {
 		r := kmsg.NewPtrAddOffsetsToTxnResponse()
-		r.ErrorCode = fenced(code, q.Version >= 2)
+		r.ErrorCode = transactionCode(code, q.Version >= 2)
 		q.Reply(r)
 	}
 	partition, ok := b.groupPartition(in.Group)

@@ -71,7 +71,7 @@ func (a *adding) add(topic string, partitions []int32) {
 func (b *Broker) addPartitions(g *gather, a *adding, version int16) {
 	setAll := func(code wire.Code) {
 		for i := range a.codes {
-			a.codes[i] = wire.Code(fenced(code, version >= 2))
+			a.codes[i] = wire.Code(transactionCode(code, version >= 2))
 		}
 	}
 	c := g.call(func(answer any) {

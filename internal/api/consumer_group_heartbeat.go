@@ -24,7 +24,9 @@ func handleConsumerGroupHeartbeat(b *Broker, q *Request) {
 	if !q.Decode(in) {
 		return
 	}
-	fail := func(code wire.Code) { q.Reply(groups.ConsumerHeartbeatError(code, "")) }
+	fail := func(code wire.Code) {
+		q.Reply(groups.ConsumerHeartbeatError(late(code, wire.CoordinatorNotAvailable), ""))
+	}
 	if code := b.consumerProtocol(in.MemberEpoch == 0); code != wire.None {
 		fail(code)
 		return

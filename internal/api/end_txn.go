@@ -31,7 +31,7 @@ func handleEndTxn(b *Broker, q *Request) {
 	}
 	reply := func(code wire.Code) {
 		r := kmsg.NewPtrEndTxnResponse()
-		r.ErrorCode = fenced(code, q.Version >= 2)
+		r.ErrorCode = transactionCode(code, q.Version >= 2)
 		q.Reply(r)
 	}
 	c := laterCall(q, func(answer any) { reply(answer.(wire.Code)) }, reply)

@@ -95,8 +95,17 @@ func (g *gather) call(answer func(response any), fail func(code wire.Code)) *que
 	}
 	return &question{
 		answer: func(r any) { answer(r); end() },
-		fail:   func(code wire.Code) { fail(code); end() },
+		fail:   func(code wire.Code) { fail(late(code, wire.CoordinatorNotAvailable)); end() },
 	}
+}
+
+// late is a coordinator's code with as in place of REQUEST_TIMED_OUT: what a
+// client tries again after when records were not replicated in time.
+func late(code, as wire.Code) wire.Code {
+	if code == wire.RequestTimedOut {
+		return as
+	}
+	return code
 }
 
 // clientHost is an address as Kafka keeps it of a group's member: Java's

@@ -77,7 +77,7 @@ func handleInitProducerID(b *Broker, q *Request) {
 func (b *Broker) initTransactional(q *Request, in *kmsg.InitProducerIDRequest) {
 	reply := func(a txn.Initialized) {
 		r := kmsg.NewPtrInitProducerIDResponse()
-		r.ErrorCode, r.ProducerID, r.ProducerEpoch = fenced(a.Code, q.Version >= 4), a.ID, a.Epoch
+		r.ErrorCode, r.ProducerID, r.ProducerEpoch = transactionCode(a.Code, q.Version >= 4), a.ID, a.Epoch
 		q.Reply(r)
 	}
 	fail := func(code wire.Code) {

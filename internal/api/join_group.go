@@ -41,7 +41,7 @@ func handleJoinGroup(b *Broker, q *Request) {
 	clientID, host := q.ClientID, clientHost(q)
 	b.askGroup(q, in.Group,
 		func(r any) { q.Reply(r.(*kmsg.JoinGroupResponse)) },
-		func(code wire.Code) { q.Reply(groups.JoinError(in.MemberID, code)) },
+		func(code wire.Code) { q.Reply(groups.JoinError(in.MemberID, late(code, wire.RebalanceInProgress))) },
 		func(m *groups.Machine, c coordinator.Caller, now time.Time, out *coordinator.Effects) {
 			m.Join(in, clientID, host, c, now, out)
 		})

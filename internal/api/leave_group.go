@@ -33,7 +33,7 @@ func handleLeaveGroup(b *Broker, q *Request) {
 		func(r any) { q.Reply(r.(*kmsg.LeaveGroupResponse)) },
 		func(code wire.Code) {
 			r := kmsg.NewPtrLeaveGroupResponse()
-			r.ErrorCode = int16(code)
+			r.ErrorCode = int16(late(code, wire.CoordinatorNotAvailable))
 			q.Reply(r)
 		},
 		func(m *groups.Machine, c coordinator.Caller, now time.Time, out *coordinator.Effects) {

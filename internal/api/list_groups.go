@@ -1,6 +1,7 @@
 package api
 
 import (
+	"sync/atomic"
 	"time"
 
 	"barnabas/internal/coordinator"
@@ -39,7 +40,9 @@ func handleListGroups(b *Broker, q *Request) {
 		return
 	}
 	found := make([][]kmsg.ListGroupsResponseGroup, len(partitions))
+	var failed atomic.Int32 // a code: the list would not be whole
 	all := gatherOf(q, len(partitions), func() {
+		r.ErrorCode = int16(failed.Load())
 		for _, groups := range found {
 			r.Groups = append(r.Groups, groups...)
 		}
@@ -48,7 +51,11 @@ func handleListGroups(b *Broker, q *Request) {
 	for i, partition := range partitions {
 		c := all.call(
 			func(answer any) { found[i] = answer.([]kmsg.ListGroupsResponseGroup) },
-			func(wire.Code) {}) // its groups are another broker's now
+			func(code wire.Code) {
+				if code != wire.NotCoordinator { // then its groups are another broker's now
+					failed.Store(int32(code))
+				}
+			})
 		b.Groups.Do(partition, c, func(m *groups.Machine, _ time.Time, out *coordinator.Effects) {
 			m.List(in.StatesFilter, in.TypesFilter, c, out)
 		})

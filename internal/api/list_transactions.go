@@ -1,6 +1,7 @@
 package api
 
 import (
+	"sync/atomic"
 	"time"
 
 	"barnabas/internal/coordinator"
@@ -47,7 +48,9 @@ func handleListTransactions(b *Broker, q *Request) {
 		age = in.DurationFilterMillis
 	}
 	found := make([][]kmsg.ListTransactionsResponseTransactionState, len(partitions))
+	var failed atomic.Int32 // a code: the list would not be whole
 	all := gatherOf(q, len(partitions), func() {
+		r.ErrorCode = int16(failed.Load())
 		for _, some := range found {
 			r.TransactionStates = append(r.TransactionStates, some...)
 		}
@@ -56,7 +59,11 @@ func handleListTransactions(b *Broker, q *Request) {
 	for i, partition := range partitions {
 		c := all.call(
 			func(answer any) { found[i] = answer.([]kmsg.ListTransactionsResponseTransactionState) },
-			func(wire.Code) {}) // its ids are another broker's now
+			func(code wire.Code) {
+				if code != wire.NotCoordinator { // then its ids are another broker's now
+					failed.Store(int32(code))
+				}
+			})
 		b.Transactions.Do(partition, c, func(m *txn.Machine, now time.Time, out *coordinator.Effects) {
 			m.List(states, in.ProducerIDFilters, age, c, now, out)
 		})

@@ -40,7 +40,7 @@ func handleOffsetDelete(b *Broker, q *Request) {
 		func(r any) { q.Reply(r.(*kmsg.OffsetDeleteResponse)) },
 		func(code wire.Code) {
 			r := kmsg.NewPtrOffsetDeleteResponse()
-			r.ErrorCode = int16(code)
+			r.ErrorCode = int16(late(code, wire.CoordinatorNotAvailable))
 			q.Reply(r)
 		},
 		func(m *groups.Machine, c coordinator.Caller, _ time.Time, out *coordinator.Effects) {

@@ -59,9 +59,6 @@ func handleOffsetFetch(b *Broker, q *Request) {
 		c := all.call(
 			func(answer any) { answers[i] = answer.(*kmsg.OffsetFetchResponseGroup) },
 			func(code wire.Code) {
-				if code == wire.RequestTimedOut {
-					code = wire.CoordinatorNotAvailable
-				}
 				answers[i] = &kmsg.OffsetFetchResponseGroup{Group: g.Group, ErrorCode: int16(code)}
 			})
 		b.atGroup(g.Group, c, func(m *groups.Machine, _ time.Time, out *coordinator.Effects) {

@@ -45,12 +45,14 @@ func laterCall(q *Request, answer func(response any), fail func(code wire.Code))
 	}
 }
 
-// fenced is a transaction's code for a client that may not know PRODUCER_FENCED.
-func fenced(code wire.Code, known bool) int16 {
+// transactionCode is a transaction's code as its producer is told it
+// (TransactionStateManager.appendTransactionToLog): known is whether it knows
+// PRODUCER_FENCED.
+func transactionCode(code wire.Code, known bool) int16 {
 	if code == wire.ProducerFenced && !known {
 		code = wire.InvalidProducerEpoch
 	}
-	return int16(code)
+	return int16(late(code, wire.CoordinatorNotAvailable))
 }
 
 // WriteMarkers appends the ends of transactions to partitions that this broker
