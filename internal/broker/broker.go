@@ -84,6 +84,8 @@ type Broker struct {
 
 	unsafeSaid atomic.Int64 // see loud
 
+	again <-chan time.Time // of watch: the registration is looked at once more; nil: it was not refused
+
 	// epoch is the broker epoch: the czxid of the registration in force.
 	epoch atomic.Int64
 

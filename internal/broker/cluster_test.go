@@ -32,6 +32,7 @@ type cluster struct {
 	dirs    []string
 	ports   []int
 	brokers []*Broker // nil while stopped
+	log     io.Writer // optional: of brokers that are started
 }
 
 func startCluster(t *testing.T, brokers int, extra map[string]string) *cluster {
@@ -84,7 +85,10 @@ func (c *cluster) start(i int) {
 		c.t.Fatal(err)
 	}
 	var out io.Writer = io.Discard
-	if testing.Verbose() {
+	switch {
+	case c.log != nil:
+		out = c.log
+	case testing.Verbose():
 		out = c.t.Output()
 	}
 	log := slog.New(slog.NewTextHandler(out, nil)).With("broker", i+1)

@@ -56,14 +56,25 @@ func (w *configWatcher) notify() {
 
 // run applies changes until ctx ends.
 func (w *configWatcher) run(ctx context.Context) {
+	said := ""
 	for {
-		if err := w.round(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, jute.ErrSessionExpired) {
-			w.log.Error("reading changed configuration", "err", err)
+		var again <-chan time.Time
+		err := w.round(ctx)
+		switch {
+		case err == nil:
+			said = ""
+		case ctx.Err() == nil && !errors.Is(err, jute.ErrSessionExpired): // else the next session brings it
+			again = time.After(refusedPause)
+			if why := err.Error(); why != said {
+				said = why
+				w.log.Error("reading changed configuration", "err", err)
+			}
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.wake:
+		case <-again:
 		}
 	}
 }

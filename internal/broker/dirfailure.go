@@ -13,12 +13,18 @@ func (b *Broker) tellOfDirFailure() {
 		return
 	}
 	b.running.Go(func() {
-		err := b.zk.Retry(b.ctx, func() error {
-			_, _, err := b.zk.Create(b.ctx, znode.LogDirEvents+"/"+znode.LogDirEventPrefix, znode.EncodeLogDirEvent(b.info.ID), zookeeper.PersistentSequential)
-			return err
-		})
-		if err != nil && b.ctx.Err() == nil {
-			b.log.Error("the controller can't be told of a failed log dir", "err", err)
+		for said := false; ; said = true {
+			err := b.zk.Retry(b.ctx, func() error {
+				_, _, err := b.zk.Create(b.ctx, znode.LogDirEvents+"/"+znode.LogDirEventPrefix, znode.EncodeLogDirEvent(b.info.ID), zookeeper.PersistentSequential)
+				return err
+			})
+			if err == nil || b.ctx.Err() != nil {
+				return
+			}
+			if !said {
+				b.log.Error("the controller can't be told of a failed log dir; trying again", "err", err)
+			}
+			pause(b.ctx, refusedPause)
 		}
 	})
 }

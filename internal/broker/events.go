@@ -10,6 +10,17 @@ import (
 	"barnabas/internal/zookeeper"
 )
 
+// refusedPause is the pause before ZooKeeper is asked again for what it refused,
+// as for want of room, and no event will bring.
+const refusedPause = time.Second
+
+// pause waits for a time, or less when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	wait, cancel := context.WithTimeout(ctx, d)
+	<-wait.Done()
+	cancel()
+}
+
 // watch receives every ZooKeeper event until the session is closed.
 func (b *Broker) watch() {
 	b.watchOwnNode(b.ctx)
@@ -17,6 +28,8 @@ func (b *Broker) watch() {
 		select {
 		case <-b.ctx.Done():
 			return
+		case <-b.again:
+			b.watchOwnNode(b.ctx)
 		case e, open := <-b.zk.Events():
 			if !open {
 				return
@@ -68,9 +81,7 @@ func (b *Broker) sessionExpired(ctx context.Context) error {
 			return ctx.Err()
 		}
 		b.log.Error("registering after the session expired; trying again", "err", err)
-		wait, cancel := context.WithTimeout(ctx, time.Second)
-		<-wait.Done()
-		cancel()
+		pause(ctx, refusedPause)
 	}
 	b.configs.notify()
 	b.controller.Elect()

@@ -130,22 +130,30 @@ func (b *Broker) idTaken(data []byte, stat jute.Stat) error {
 }
 
 // watchOwnNode puts a watch on the registration and writes it again when it is
-// gone, as when somebody deleted it by hand.
+// gone, as when somebody deleted it by hand. What ZooKeeper refuses is tried
+// again after a pause, by watch.
 func (b *Broker) watchOwnNode(ctx context.Context) {
+	said := b.again != nil // the try before was refused
+	b.again = nil
 	path := znode.BrokerPath(b.info.ID)
 	stat, ok, err := b.zk.ExistsW(ctx, path)
 	switch {
 	case err != nil:
-		return // a lost connection sets the watch again, an expiry registers anew
 	case !ok:
-		b.log.Warn("the registration is gone; registering again", "path", path)
-		if err := b.writeRegistration(ctx); err != nil {
-			b.log.Error("registering again", "err", err)
-			return
+		if !said {
+			b.log.Warn("the registration is gone; registering again", "path", path)
 		}
-		b.controller.Elect()
-		b.watchOwnNode(ctx)
+		if err = b.writeRegistration(ctx); err == nil {
+			b.controller.Elect()
+			b.watchOwnNode(ctx)
+		} else if !said {
+			b.log.Error("registering again", "err", err)
+		}
 	case stat.EphemeralOwner != b.zk.SessionID():
 		b.log.Error("the registration belongs to another session: another broker uses this broker.id", "path", path)
+	}
+	// A lost connection sets the watch again, an expiry registers anew.
+	if err != nil && !errors.Is(err, jute.ErrConnectionLoss) && !errors.Is(err, jute.ErrSessionExpired) {
+		b.again = time.After(refusedPause)
 	}
 }
