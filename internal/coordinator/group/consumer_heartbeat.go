@@ -60,11 +60,11 @@ func ConsumerHeartbeatError(code wire.Code, text string) *kmsg.ConsumerGroupHear
 func (m *Machine) ConsumerHeartbeat(r *kmsg.ConsumerGroupHeartbeatRequest, clientID, host string, from coordinator.Caller, now time.Time, out *coordinator.Effects) {
 	answer, refused := m.consumerHeartbeat(r, clientID, host, now, out)
 	if refused == nil && m.tooLarge(out) {
-		out.Reset() // nothing has changed yet
 		m.lookAgain(r.Group)
 		refused = refuse(wire.UnknownServerError, "The group's records are larger than a record may be.")
 	}
 	if refused != nil {
+		out.Reset() // nothing has changed yet: a group that was to become a consumer group stays
 		out.ReplyNow(from, ConsumerHeartbeatError(refused.code, refused.text))
 		return
 	}
@@ -234,7 +234,8 @@ func (m *Machine) consumerMember(g *group, c *consumerGroup, h *heartbeat) (befo
 }
 
 // staticConsumer finds a static member, or has it take the place of the one
-// with its instance id, if that has left or is of the classic protocol.
+// with its instance id, if that has left or one of the two is of the classic
+// protocol, where nobody leaves (KAFKA-17228).
 func (m *Machine) staticConsumer(g *group, c *consumerGroup, h *heartbeat) (*consumerMember, *refusal) {
 	known := c.staticMember(h.instance)
 	switch {
@@ -251,7 +252,7 @@ func (m *Machine) staticConsumer(g *group, c *consumerGroup, h *heartbeat) (*con
 		return known, h.checkEpoch(known)
 	case !h.create:
 		return nil, refuse(wire.FencedInstanceID, "Static member %s with instance id %s was fenced by member %s.", h.member, *h.instance, known.id)
-	case h.classic == nil && known.epoch != staticLeaveEpoch:
+	case h.classic == nil && known.classic == nil && known.epoch != staticLeaveEpoch:
 		return nil, refuse(wire.UnreleasedInstanceID, "Static member %s with instance id %s cannot join the group because the instance id is owned by %s member.", h.member, *h.instance, known.id)
 	}
 	replaced := *known

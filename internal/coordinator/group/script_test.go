@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "write the traces of testdata/*.txt anew
 //	commit NAME t-0=5 t-1=6 ... [member= generation= instance= metadata= expire=]
 //	fetch NAME t-0 ... (none: all)   describe, list, delete, delete-offsets NAME ...
 //	beat ... (see consumer_script_test.go)
-//	pass 3s    restart    deleted t-0 ...   max-size 2   max-record 100   retention 1h   initial-delay 0s
+//	pass 3s    restart    deleted t-0 ...   max-size 2   max-consumers 2   max-record 100   retention 1h   initial-delay 0s
 //
 // member defaults to NAME-1; without any "member=" join sends none.
 func TestScripts(t *testing.T) {
@@ -90,6 +90,10 @@ func (w *world) command(name string, words []string) error {
 	case "max-size":
 		w.c.MaxSize, _ = strconv.Atoi(words[0])
 		w.M.c.MaxSize = w.c.MaxSize
+		return nil
+	case "max-consumers":
+		w.c.ConsumerMaxSize, _ = strconv.Atoi(words[0])
+		w.M.c.ConsumerMaxSize = w.c.ConsumerMaxSize
 		return nil
 	case "initial-delay":
 		w.c.InitialDelay, _ = time.ParseDuration(words[0])
