@@ -124,6 +124,26 @@ func TestAStaticMemberOfTheConsumerProtocolComesBackToItsPartitions(t *testing.T
 	}
 }
 
+// TestAStaticMemberMovesToTheConsumerProtocol restarts a static member with the
+// other protocol, long before the session ends that it did not leave.
+func TestAStaticMemberMovesToTheConsumerProtocol(t *testing.T) {
+	t.Parallel()
+	b := real.Barnabas(t, 1, consumerProtocol...)
+	topic, group := raw.NewTopic(t, b.Addr, 4), "restarted"
+	old := javaMember("3.9.1", "group.instance.id=one", "session.timeout.ms=1800000")(t, b.Addr, group, topic)
+	produce(t, b.Addr, topic, 0, 100)
+	settled(t, b.Addr, group, topic, 1, 4)
+	real.Until(t, patience, "the first records to be read", func() bool { return missing([]func() string{old.output}, 100) == 0 })
+	old.leave()
+	restarted := consumerMember("group.instance.id=one")(t, b.Addr, group, topic)
+	produce(t, b.Addr, topic, 100, 200)
+	settled(t, b.Addr, group, topic, 1, 4)
+	real.Until(t, patience, "every record to be read", func() bool { return missing([]func() string{old.output, restarted.output}, 200) == 0 })
+	if got := groupType(t, b.Addr, group); got != "consumer" {
+		t.Errorf("the group is %s", got)
+	}
+}
+
 // TestAStaticMemberThatStalledIsFenced has another process take the place of a
 // stalled one when its session has ended: when that goes on it hears of it.
 func TestAStaticMemberThatStalledIsFenced(t *testing.T) {
