@@ -245,7 +245,7 @@ func (c *Controller) handle(ev any) {
 		if ev.term == c.term {
 			c.opts.Logger.Warn("the controller cannot go on", "err", ev.err)
 			c.endTerm("ZooKeeper: " + ev.err.Error())
-			c.startLook()
+			c.lookLater() // what was refused in this term would be in the next
 		}
 	case core.Event:
 		c.step(ev)

@@ -97,18 +97,10 @@ func readOp(r core.Read) zookeeper.Op {
 }
 
 // nodeError is the error of an operation on a node, OK for none; false for
-// errors of the connection, the session or the context.
-func nodeError(err error) (jute.Error, bool) {
+// errors that are no answer about the node.
+func nodeError(err error) (code jute.Error, ok bool) {
 	if err == nil {
 		return jute.OK, true
 	}
-	var code jute.Error
-	if !errors.As(err, &code) {
-		return 0, false
-	}
-	switch code {
-	case jute.ErrConnectionLoss, jute.ErrSessionExpired, jute.ErrAuthFailed, jute.ErrSessionMoved:
-		return code, false
-	}
-	return code, true
+	return code, errors.As(err, &code) && zookeeper.OfNode(err)
 }

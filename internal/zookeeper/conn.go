@@ -347,7 +347,11 @@ func (c *Client) read(in *reader) error {
 			return fmt.Errorf("%w: no reply header", errProtocol)
 		}
 		switch h.Xid {
-		case jute.XidPing, jute.XidSetWatches:
+		case jute.XidPing:
+		case jute.XidSetWatches:
+			if h.Err != jute.OK {
+				return fmt.Errorf("watches are not set again: %w", h.Err) // they may be on the next connection
+			}
 		case jute.XidAuth:
 			if h.Err != jute.OK {
 				c.over(authFailed, jute.StateAuthFailed, jute.ErrAuthFailed)

@@ -24,7 +24,8 @@
 //  5. A one-shot watch outlives its connection: on the next one it is set
 //     again, against the last change that this client saw, so that a change in
 //     between gives its event. One that stays ([AddWatchOp]) is set again too,
-//     and tells nothing of changes in between.
+//     and tells nothing of changes in between. A server that refuses to set
+//     them loses the connection.
 //  6. When the server says that the session is gone, an event of StateExpired
 //     is queued, then every call fails with jute.ErrSessionExpired, and so do
 //     later ones. All watches are gone. Nothing is sent until the owner calls

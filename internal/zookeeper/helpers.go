@@ -86,7 +86,14 @@ type Read struct {
 	Data     []byte
 	Children []string
 	Stat     jute.Stat
-	Err      error // the node's own: jute.ErrNoNode, jute.ErrNoAuth
+	Err      error // the node's own, see OfNode
+}
+
+// OfNode tells whether the error of a read says something of the node: that it
+// is not there, or not to be read. Others are of the server, the session or the
+// connection, and leave open what there is.
+func OfNode(err error) bool {
+	return errors.Is(err, jute.ErrNoNode) || errors.Is(err, jute.ErrNoAuth) || errors.Is(err, jute.ErrBadArguments)
 }
 
 // GetMany reads the data of all paths, pipelined, in order, and leaves a watch
@@ -114,10 +121,7 @@ func (c *Client) readMany(ctx context.Context, paths []string, op func(string) O
 		}
 		for _, call := range calls {
 			r, err := call.Wait(ctx)
-			var code jute.Error
-			switch {
-			case err == nil:
-			case !errors.As(err, &code), code == jute.ErrConnectionLoss, code == jute.ErrSessionExpired, code == jute.ErrAuthFailed:
+			if err != nil && !OfNode(err) {
 				return err
 			}
 			reads[done] = Read{r.Data, r.Children, r.Stat, err}
