@@ -149,6 +149,7 @@ func (c *conn) turnOver(who turn, held bool) {
 			c.mu.turn = nobody
 			closing := c.mu.closing
 			c.mu.Unlock()
+			poke(c.room) // who waits for room, or until the last answer is out
 			if closing {
 				poke(c.wake) // the writing goroutine may have missed its end meanwhile
 			}
@@ -161,10 +162,10 @@ func (c *conn) turnOver(who turn, held bool) {
 		c.mu.n--
 		c.mu.bytes -= r.counted
 		r.counted = 0
-		last, closing := c.mu.n == 0, c.mu.closing
+		closing := c.mu.closing
 		c.mu.Unlock()
 		c.answer(r, closing)
-		if full || last {
+		if full {
 			poke(c.room)
 		}
 	}

@@ -44,7 +44,7 @@ type conn struct {
 	active   atomic.Int64 // unix nanoseconds of the last request
 	rest     resting
 
-	room chan struct{} // tells the reader that the queue got shorter
+	room chan struct{} // tells the reader that the queue got shorter, or the turn is free
 	wake chan struct{} // tells the writer that it has the turn, or to end
 
 	mu struct {
@@ -215,7 +215,7 @@ func (c *conn) finishUp() {
 	defer limit.Stop()
 	for {
 		c.mu.Lock()
-		over := c.mu.closing || c.mu.n == 0
+		over := c.mu.closing || c.mu.n == 0 && c.mu.turn == nobody // whose holder may be writing the last one
 		c.mu.Unlock()
 		if over {
 			return

@@ -166,7 +166,7 @@ func (in *frameReader) judge(err error, begun bool) error {
 	}
 	idle := time.Duration(in.c.s.maxIdle.Load())
 	in.c.mu.Lock()
-	waiting := in.c.mu.n > 0
+	waiting := in.c.mu.n > 0 || in.c.mu.turn != nobody
 	in.c.mu.Unlock()
 	if waiting || time.Since(time.Unix(0, in.c.active.Load())) < idle {
 		in.armed = time.Time{} // not idle: begin again
