@@ -151,14 +151,16 @@ func (l *Log) writeRest(segs []*segment, snapshots []pendingSnapshot) error {
 			continue // its file may not have been made yet
 		}
 		made, err := s.offsets.flush(l.dir().syncFile, swap)
-		if err == nil && made {
-			l.namesNew.Store(true)
-		}
 		if err == nil {
 			_, err = s.times.flush(l.dir().syncFile, swap)
 		}
 		if err == nil {
-			err = s.txns.flush(l.dir())
+			var txns bool
+			txns, err = s.txns.flush(l.dir())
+			made = made || txns
+		}
+		if made {
+			l.namesNew.Store(true)
 		}
 		if err != nil {
 			return err

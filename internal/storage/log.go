@@ -245,18 +245,20 @@ func (l *Log) highWatermarkMoved() {
 }
 
 // LastStableOffset returns the first offset of the earliest transaction that is
-// still open below the high watermark, or the high watermark.
+// still open below the high watermark, or the high watermark; never less than
+// the start.
 func (l *Log) LastStableOffset() int64 {
 	_ = l.ready()
 	hw := l.hw.Load()
-	if first := l.unstable.Load(); first >= 0 && first < hw {
-		return first
+	if first := l.unstable.Load(); first >= 0 {
+		return min(hw, max(first, l.start.Load()))
 	}
 	return hw
 }
 
 // AbortedTransactions returns the aborted transactions with records in
-// [from, upTo), for read_committed.
+// [from, upTo), for read_committed. ErrOffsetOutOfRange: the log does not go back
+// to from any more, and with its records what is known of them is gone.
 func (l *Log) AbortedTransactions(from, upTo int64) ([]AbortedTxn, error) {
 	if err := l.ready(); err != nil {
 		return nil, err
@@ -271,6 +273,9 @@ func (l *Log) AbortedTransactions(from, upTo int64) ([]AbortedTxn, error) {
 		if out, done = segs[i].txns.collect(out, from, upTo); done {
 			break
 		}
+	}
+	if from < l.start.Load() { // which rises before segments go
+		return nil, ErrOffsetOutOfRange
 	}
 	return out, nil
 }

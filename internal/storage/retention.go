@@ -68,14 +68,20 @@ func (l *Log) retain(now int64) error {
 	if l.state.Load() != loaded {
 		return nil
 	}
-	n, err := l.expired(now)
+	segs := *l.segments.Load()
+	end := l.tail.end.Load()
+	n, err := l.expired(now, segs, end)
 	if err != nil || n == 0 {
 		return err
 	}
-	segs := *l.segments.Load()
 	if n == len(segs) { // the active segment too: it is rolled first
-		if err := l.rollForRetention(now); err != nil {
+		switch rolled, err := l.rollForRetention(now, end); {
+		case err != nil:
 			return err
+		case !rolled && n == 1:
+			return nil
+		case !rolled:
+			n--
 		}
 	}
 	if err := l.recallBeforeLoss(); err != nil {
@@ -146,10 +152,10 @@ func (l *Log) mayExpire(now int64) (bool, error) {
 	return c.RetentionMs >= 0 && now-written > c.RetentionMs || c.RetentionBytes >= 0 && total-c.RetentionBytes >= first, nil
 }
 
-// expired returns how many segments, from the oldest on, are to go.
-func (l *Log) expired(now int64) (int, error) {
+// expired returns how many segments, from the oldest on, are to go. The last one
+// counts as it is while the log ends at logEnd.
+func (l *Log) expired(now int64, segs []*segment, logEnd int64) (int, error) {
 	c := l.config.Load()
-	segs := *l.segments.Load()
 	hw, start := l.hw.Load(), l.start.Load()
 	spare := int64(-1) // bytes beyond retention.bytes
 	if c.Delete && c.RetentionBytes >= 0 {
@@ -160,7 +166,7 @@ func (l *Log) expired(now int64) (int, error) {
 	}
 	n := 0
 	for i, s := range segs {
-		end := l.tail.end.Load()
+		end := logEnd
 		if i+1 < len(segs) {
 			end = segs[i+1].base
 		} else if s.size.Load() == 0 {
@@ -188,14 +194,15 @@ func (l *Log) expired(now int64) (int, error) {
 	return n, nil
 }
 
-// rollForRetention begins an empty segment at the end.
-func (l *Log) rollForRetention(now int64) error {
+// rollForRetention begins an empty segment at the end, unless records have come
+// since the log ended there: what was judged is not what there is.
+func (l *Log) rollForRetention(now, end int64) (bool, error) {
 	l.lockIdle()
 	defer l.mu.Unlock()
-	if l.active().size.Load() == 0 {
-		return nil
+	if l.tail.end.Load() != end {
+		return false, nil
 	}
-	return l.rollLocked(l.tail.end.Load(), now)
+	return true, l.rollLocked(end, now)
 }
 
 // discard takes segments that are no longer published off the disk: renamed

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"barnabas/internal/vfs"
@@ -80,7 +81,10 @@ func (x *txnIndex) load(fsys vfs.FS) error {
 		return nil
 	}
 	data, err := vfs.ReadFile(fsys, x.path(), maxSmallFile)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) { // none were aborted, or the folder is there no more
+		_, err = fsys.Stat(filepath.Dir(x.path()))
+	}
+	if err != nil {
 		return err
 	}
 	all, err := parseTxnIndex(data)
@@ -148,14 +152,14 @@ func (x *txnIndex) collect(out []AbortedTxn, from, upTo int64) ([]AbortedTxn, bo
 	return out, false
 }
 
-// flush writes what the file lacks, and syncs it.
-func (x *txnIndex) flush(d *logDir) error {
+// flush writes what the file lacks, and syncs it. made: the file may be new.
+func (x *txnIndex) flush(d *logDir) (made bool, err error) {
 	x.mu.Lock()
 	all, saved := x.mu.all, x.mu.saved
 	dirty := x.mu.loaded && len(all) != saved
 	x.mu.Unlock()
 	if !dirty {
-		return nil
+		return false, nil
 	}
 	flag, from := os.O_WRONLY|os.O_CREATE, saved
 	if saved < 0 {
@@ -163,17 +167,17 @@ func (x *txnIndex) flush(d *logDir) error {
 	}
 	f, err := d.fs.OpenFile(x.path(), flag, 0o644)
 	if err != nil {
-		return err
+		return false, err
 	}
 	_, err = f.WriteAt(formatTxnIndex(nil, all[from:]), int64(from*txnEntry))
 	if err == nil {
 		err = d.syncFile(f)
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+		return false, err
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.mu.saved = len(all)
-	return nil
+	return saved <= 0, nil
 }
