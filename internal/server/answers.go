@@ -35,6 +35,9 @@ func (c *conn) settle(r *request) error {
 	ready := c.mu.turn == nobody && c.readyLocked()
 	if ready {
 		c.mu.turn = reader
+	} else if r.done { // it stays in memory for others to write
+		r.counted += len(r.W.B)
+		c.mu.bytes += len(r.W.B)
 	}
 	c.mu.Unlock()
 	if ready {

@@ -12,6 +12,8 @@ import (
 
 	"barnabas/internal/record"
 	"barnabas/internal/wire"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 const longAnswer = 4 << 20 // more than the sockets take before the client reads
@@ -117,4 +119,88 @@ func TestAConnectionThatIsBeingWrittenToIsNotIdle(t *testing.T) {
 	if err := judge(nobody); err != errIdle {
 		t.Errorf("while nothing is: %v", err)
 	}
+}
+
+// TestAnswersThatWaitTheirTurnCount has answers pile up in memory behind one
+// that is not out: reading stops once they are many bytes.
+func TestAnswersThatWaitTheirTurnCount(t *testing.T) {
+	for what, begin := range map[string]func(c *client, h *harness){
+		"the first waits": func(*client, *harness) {},
+		"the first is being written": func(c *client, h *harness) {
+			h.dial().produceLong()
+			var size [4]byte
+			if _, err := io.ReadFull(c.nc, size[:]); err != nil {
+				t.Fatal(err)
+			}
+			c.nc = &again{Conn: c.nc, b: size[:]}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			h := start(t)
+			h.topic("t", 1)
+			h.manyPartitions(20_000)
+			c := h.dial()
+			conn := h.only()
+			c.longWait(h)
+			begin(c, h)
+			const n = 30
+			for range n {
+				c.send(metadataV1(), 1)
+			}
+			eventually(t, "reading stops", func() bool {
+				conn.mu.Lock()
+				defer conn.mu.Unlock()
+				return conn.mu.bytes >= maxUnansweredBytes && conn.mu.n < n/2
+			})
+			if what == "the first waits" {
+				h.dial().produceLong()
+			}
+			for want := range int32(n + 1) {
+				if got, _ := c.next(); got != want+1 {
+					t.Fatalf("answer to %d, want %d", got, want+1)
+				}
+			}
+			eventually(t, "nothing is counted any more", func() bool {
+				conn.mu.Lock()
+				defer conn.mu.Unlock()
+				return conn.mu.bytes == 0 && conn.mu.n == 0
+			})
+		})
+	}
+}
+
+// again gives bytes that were read once more.
+type again struct {
+	net.Conn
+	b []byte
+}
+
+func (a *again) Read(p []byte) (int, error) {
+	if len(a.b) == 0 {
+		return a.Conn.Read(p)
+	}
+	n := copy(p, a.b)
+	a.b = a.b[n:]
+	return n, nil
+}
+
+func metadataV1() *kmsg.MetadataRequest {
+	r := kmsg.NewPtrMetadataRequest()
+	r.Topics = nil // all
+	return r
+}
+
+// manyPartitions lets Metadata tell of partitions that no log is behind.
+func (h *harness) manyPartitions(n int32) {
+	u := kmsg.NewPtrUpdateMetadataRequest()
+	u.Version, u.ControllerEpoch, u.BrokerEpoch, u.ControllerID = 8, 1, -1, 1
+	u.LiveBrokers = []kmsg.UpdateMetadataRequestLiveBroker{{ID: 1, Endpoints: []kmsg.UpdateMetadataRequestLiveBrokerEndpoint{
+		{Host: "127.0.0.1", Port: 1, ListenerName: "PLAINTEXT"}}}}
+	t := kmsg.UpdateMetadataRequestTopicState{Topic: "many", TopicID: wire.NewUUID()}
+	for i := range n {
+		t.PartitionStates = append(t.PartitionStates, kmsg.UpdateMetadataRequestTopicPartition{
+			Partition: i, ControllerEpoch: 1, Leader: 1, ISR: []int32{1}, Replicas: []int32{1}})
+	}
+	u.TopicStates = append(u.TopicStates, t)
+	h.broker.Metadata.Update(u)
 }
