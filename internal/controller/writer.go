@@ -10,9 +10,9 @@ import (
 	"barnabas/internal/zookeeper"
 )
 
-// maxLosses is how often a lone unit may lose its connection before it is taken
-// for the cause: a server closes the connection of a request above its
-// jute.maxbuffer.
+// maxLosses is how often a unit may lose its connection, all but the first time
+// sent alone, before it is taken for the cause: a server closes the connection of
+// a request above its jute.maxbuffer.
 const maxLosses = 8
 
 // writer carries out units in order, in transactions of many, each of which
@@ -41,7 +41,11 @@ func (w *writer) write(ctx context.Context, units []core.Unit) (results []core.U
 	maxOps, losses := w.maxOps, 0
 	todo := w.split(units, all, maxOps)
 	for round := 0; len(todo) > 0; round++ {
-		left, lost, moved, err := w.send(ctx, units, todo, results)
+		now, later := todo, []*batch(nil)
+		if losses > 0 {
+			now, later = todo[:1], todo[1:]
+		}
+		left, lost, moved, err := w.send(ctx, units, now, results)
 		if moved || err != nil {
 			return nil, moved, err
 		}
@@ -53,8 +57,14 @@ func (w *writer) write(ctx context.Context, units []core.Unit) (results []core.U
 				results[left[0]] = core.UnitResult{Err: jute.ErrConnectionLoss}
 				left, losses = left[1:], 0
 			}
-		case round > 0:
-			maxOps = 1
+		default:
+			losses = 0
+			if round > 0 {
+				maxOps = 1
+			}
+		}
+		for _, b := range later {
+			left = append(left, b.units...)
 		}
 		if lost {
 			if err := w.zk.WaitConnected(ctx); err != nil {

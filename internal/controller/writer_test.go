@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -29,13 +30,25 @@ func TestMain(m *testing.M) {
 
 func client(t *testing.T) *zookeeper.Client {
 	t.Helper()
+	return clientOver(t, func(nc net.Conn) net.Conn { return nc })
+}
+
+// clientOver is a client of an embedded server, over connections that wrap makes.
+func clientOver(t *testing.T, wrap func(net.Conn) net.Conn) *zookeeper.Client {
+	t.Helper()
 	s, err := keeper.Open(keeper.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
 	c, err := zookeeper.New(zookeeper.Options{Connect: "embedded",
-		Dial: func(ctx context.Context, _ string) (net.Conn, error) { return s.Dial(ctx) }})
+		Dial: func(ctx context.Context, _ string) (net.Conn, error) {
+			nc, err := s.Dial(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return wrap(nc), nil
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,5 +137,39 @@ func TestAUnitThatIsTooLargeFailsAlone(t *testing.T) {
 	got, _, err := w.write(t.Context(), []core.Unit{{create("/a")}, {huge}, {create("/b")}})
 	if err != nil || got[0].Err != jute.OK || got[1].Err == jute.OK || got[2].Err != jute.OK {
 		t.Fatalf("%+v, %v", got, err)
+	}
+}
+
+// brief is a connection that breaks after so many bytes of the server's.
+type brief struct {
+	net.Conn
+	left int
+}
+
+func (b *brief) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := b.Conn.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}
+
+// No unit is given up for the losses of others.
+func TestConnectionsThatBreakSoonCarryEverythingOut(t *testing.T) {
+	c := clientOver(t, func(nc net.Conn) net.Conn { return &brief{nc, 240} }) // a few answers
+	var units []core.Unit
+	for i := range 4 * maxLosses {
+		units = append(units, core.Unit{create(fmt.Sprintf("/n%d", i))})
+	}
+	w := writer{zk: c, maxOps: 1, maxBytes: 1 << 20}
+	results, moved, err := w.write(t.Context(), units)
+	if err != nil || moved {
+		t.Fatal(moved, err)
+	}
+	for i, r := range results {
+		if r.Err != jute.OK && r.Err != jute.ErrNodeExists { // the answer of the first try was lost
+			t.Errorf("unit %d: %v", i, r.Err)
+		}
 	}
 }
