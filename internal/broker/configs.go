@@ -21,7 +21,10 @@ const changesKept = 15 * time.Minute
 
 // configWatcher applies what /config/changes names: it re-reads the entity's
 // node, so a notification is only a reason to look. One goroutine, run, does
-// it; topics holds the overrides for logs that are opened later.
+// it; topics holds the overrides for logs that are opened later. Who takes a
+// LeaderAndIsr request reads topics too. Reads are numbered before they are
+// sent, so that of two reads of a topic the later one stays in force whichever
+// is done first.
 type configWatcher struct {
 	zk      *zookeeper.Client
 	log     *slog.Logger
@@ -37,12 +40,16 @@ type configWatcher struct {
 	mu struct {
 		sync.Mutex
 		topics map[string]map[string]string // overrides of each topic that has any
+		begun  uint64                       // the number of the newest read of topics
+		open   int                          // reads of topics that are not done
+		set    map[string]uint64            // while there are any: the newest read that set a topic
 	}
 }
 
 func newConfigWatcher(zk *zookeeper.Client, log *slog.Logger, dynamic *config.Dynamic, id int32, users *security.Credentials) *configWatcher {
 	w := &configWatcher{zk: zk, log: log, dynamic: dynamic, id: id, users: users, wake: make(chan struct{}, 1), last: -1}
 	w.mu.topics = map[string]map[string]string{}
+	w.mu.set = map[string]uint64{}
 	return w
 }
 
@@ -148,11 +155,13 @@ func (w *configWatcher) purge(ctx context.Context, names []string) {
 func (w *configWatcher) reload(ctx context.Context, e znode.ConfigEntity) error {
 	switch e.Type {
 	case znode.TopicEntity:
+		number := w.beginRead()
+		defer w.endRead()
 		overrides, err := w.read(ctx, e.Path())
 		if err != nil {
 			return err
 		}
-		w.setTopic(e.Name, overrides)
+		w.setTopic(number, e.Name, overrides)
 		w.apply(e.Name, w.topic(e.Name))
 		w.changed(e.Name)
 	case znode.BrokerEntity:
@@ -286,6 +295,8 @@ func (w *configWatcher) readTopics(ctx context.Context, names []string) error {
 	for i, name := range names {
 		paths[i] = znode.TopicConfig(name).Path()
 	}
+	number := w.beginRead()
+	defer w.endRead()
 	reads, err := w.zk.GetMany(ctx, paths, false)
 	if err != nil {
 		return err
@@ -297,14 +308,37 @@ func (w *configWatcher) readTopics(ctx context.Context, names []string) error {
 				w.log.Error("skipped a topic's configuration that can't be read", "path", paths[i], "err", err)
 			}
 		}
-		w.setTopic(names[i], overrides)
+		w.setTopic(number, names[i], overrides)
 	}
 	return nil
 }
 
-func (w *configWatcher) setTopic(topic string, overrides map[string]string) {
+// beginRead numbers a read of topics, before it is sent: it finds whatever was
+// known by then.
+func (w *configWatcher) beginRead() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.mu.open++
+	w.mu.begun++
+	return w.mu.begun
+}
+
+func (w *configWatcher) endRead() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.mu.open--; w.mu.open == 0 {
+		w.mu.set = map[string]uint64{} // not cleared: a start's is large
+	}
+}
+
+// setTopic puts in force what a read found, unless a later one did.
+func (w *configWatcher) setTopic(read uint64, topic string, overrides map[string]string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if read < w.mu.set[topic] {
+		return
+	}
+	w.mu.set[topic] = read
 	if len(overrides) == 0 {
 		delete(w.mu.topics, topic)
 	} else {

@@ -1,0 +1,85 @@
+package broker
+
+import (
+	"log/slog"
+	"testing"
+
+	"barnabas/internal/config"
+	"barnabas/internal/znode"
+	"barnabas/internal/zookeeper"
+)
+
+// held is a log whose writer says that it has come and waits to be let on.
+type held struct{ come, on chan struct{} }
+
+func (h held) Write(p []byte) (int, error) {
+	h.come <- struct{}{}
+	<-h.on
+	return len(p), nil
+}
+
+// What was read of topics before one of them was altered is put in force after
+// the alteration was.
+func TestWhatWasReadOfATopicBeforeItWasAlteredIsNotPutInForce(t *testing.T) {
+	c := startCluster(t, 0, nil)
+	zk := c.admin()
+	o, err := config.NewBroker(map[string]string{"zookeeper.connect": c.keeper, "log.retention.ms": "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := held{come: make(chan struct{}), on: make(chan struct{})}
+	w := newConfigWatcher(zk, slog.New(slog.NewTextHandler(h, nil)), config.NewDynamic(o), 1, nil)
+	w.apply, w.changed = func(string, *config.Topic) {}, func(string) {}
+
+	retention := func(ms string) []byte { return znode.EncodeConfig(map[string]string{"retention.ms": ms}) }
+	create := func(topic string, data []byte) {
+		t.Helper()
+		if _, _, err := zk.CreateRecursive(t.Context(), znode.TopicConfig(topic).Path(), data, zookeeper.Persistent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set := func(topic string, data []byte) {
+		t.Helper()
+		if _, err := zk.Set(t.Context(), znode.TopicConfig(topic).Path(), data, zookeeper.AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove := func(topic string) {
+		t.Helper()
+		if err := zk.Delete(t.Context(), znode.TopicConfig(topic).Path(), zookeeper.AnyVersion); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create("unreadable", []byte("?")) // readTopics says so after it has read
+	create("altered", retention("5"))
+	create("removed", retention("5"))
+	create("made again", retention("5"))
+
+	read := make(chan error)
+	go func() {
+		read <- w.readTopics(t.Context(), []string{"unreadable", "altered", "removed", "made again", "created", "untouched"})
+	}()
+	<-h.come
+	set("altered", retention("77"))
+	remove("removed")
+	remove("made again")
+	create("made again", retention("78"))
+	create("created", retention("79"))
+	for _, topic := range []string{"altered", "removed", "made again", "created"} {
+		if err := w.reload(t.Context(), znode.TopicConfig(topic)); err != nil {
+			t.Error(err)
+		}
+	}
+	h.on <- struct{}{}
+	if err := <-read; err != nil {
+		t.Fatal(err)
+	}
+	if len(w.mu.set) > 0 {
+		t.Errorf("%d topics are remembered when nothing is read", len(w.mu.set))
+	}
+	for topic, want := range map[string]int64{"altered": 77, "removed": 1, "made again": 78, "created": 79, "untouched": 1} {
+		if got := w.topic(topic).RetentionMs; got != want {
+			t.Errorf("%s: retention.ms is %d, want %d", topic, got, want)
+		}
+	}
+}
