@@ -54,7 +54,12 @@ func (l local) UpdateMetadata(_ context.Context, r *kmsg.UpdateMetadataRequest) 
 	resp.ErrorCode = int16(code)
 	if code == wire.None {
 		before := l.b.metadata.Cluster()
-		l.b.partitionsDeleted(l.b.metadata.Update(r))
+		removed, ok := l.b.metadata.UpdateUnlessOlder(r)
+		if !ok {
+			resp.ErrorCode = int16(wire.StaleControllerEpoch)
+			return resp, nil
+		}
+		l.b.partitionsDeleted(removed)
 		if !sameBrokers(before, l.b.metadata.Cluster()) {
 			l.b.replicas.BrokersChanged()
 		}

@@ -93,6 +93,25 @@ func TestTopicIDsMergeAndZeroRemoves(t *testing.T) {
 	}
 }
 
+func TestAnUpdateOfAnEarlierControllerIsRefused(t *testing.T) {
+	c := New()
+	of := func(epoch int32, states ...kmsg.UpdateMetadataRequestTopicState) *kmsg.UpdateMetadataRequest {
+		r := update(epoch, brokers(epoch), states...)
+		r.ControllerEpoch = epoch
+		return r
+	}
+	for _, epoch := range []int32{1, 3, 3} {
+		if _, ok := c.UpdateUnlessOlder(of(epoch, topicState("t", wire.UUID{}, part(0, epoch)))); !ok || c.Partition("t", 0).Leader != epoch {
+			t.Fatalf("an update of epoch %d is refused", epoch)
+		}
+	}
+	cluster, topic, changed := c.Cluster(), c.Topic("t"), c.Changed()
+	removed, ok := c.UpdateUnlessOlder(of(2, topicState("t", wire.UUID{}, part(0, LeaderDuringDelete))))
+	if ok || len(removed) > 0 || c.Cluster() != cluster || c.Topic("t") != topic || c.Changed() != changed {
+		t.Fatalf("an update of epoch 2 after one of 3 is applied: %t, removed %v", ok, removed)
+	}
+}
+
 func TestTopicsThatComeAreCounted(t *testing.T) {
 	c, a := New(), wire.NewUUID()
 	for i, step := range []struct {

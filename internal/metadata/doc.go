@@ -4,8 +4,9 @@
 // come from, and nothing else is: a broker that has heard nothing yet knows no
 // broker, not even itself.
 //
-// It owns no file, no connection and no goroutine, and refuses nothing: whether
-// a request is stale is decided by who took it from the wire.
+// It owns no file, no connection and no goroutine. Whether a request is stale is
+// decided by who took it from the wire; what only [Cache.UpdateUnlessOlder] can
+// tell is that a later controller's was applied meanwhile.
 //
 // Locks: Cache.mu serializes updates and guards the waiters' channel. Readers
 // take no lock.
