@@ -256,7 +256,7 @@ func (c *cluster) chaos(random *rand.Rand, rounds int) (deaths int) {
 		pause(time.Duration(random.IntN(1500)) * time.Millisecond)
 		switch random.IntN(4) {
 		case 0:
-			c.p.Fail(wire.NotEnoughReplicas)
+			c.p.Fail([]error{wire.NotEnoughReplicas, wire.KafkaStorageError}[random.IntN(2)])
 			pause(time.Duration(random.IntN(500)) * time.Millisecond)
 			c.p.Fail(nil)
 		default:

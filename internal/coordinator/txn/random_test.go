@@ -275,7 +275,7 @@ func dying(t *testing.T, seed uint64, died *deaths) (committed int) {
 	for range 15 {
 		pause(time.Duration(random.IntN(200)) * time.Millisecond)
 		if random.IntN(4) == 0 {
-			c.p.Fail(wire.NotEnoughReplicas)
+			c.p.Fail([]error{wire.NotEnoughReplicas, wire.KafkaStorageError}[random.IntN(2)])
 			pause(time.Duration(random.IntN(50)) * time.Millisecond)
 			c.p.Fail(nil)
 			continue
