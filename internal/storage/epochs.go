@@ -46,6 +46,27 @@ func (e *epochs) assign(epoch int32, start int64) {
 	e.mu.entries = append(entries[:n], epochStart{epoch, start})
 }
 
+// recovered notes that recovery has passed a batch of epoch at base. Recovery may
+// begin in the middle of an epoch: what agrees with the batch stays as it is, and
+// so does the start of its epoch. What contradicts it goes.
+func (e *epochs) recovered(epoch int32, base int64) {
+	if epoch < 0 || e.forOffset(base) == epoch {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	entries := e.mu.entries
+	n := len(entries)
+	for n > 0 && (entries[n-1].start >= base || entries[n-1].epoch > epoch) {
+		n--
+	}
+	entries = entries[:n]
+	if n == 0 || entries[n-1].epoch != epoch {
+		entries = append(entries, epochStart{epoch, base})
+	}
+	e.mu.entries = entries
+}
+
 func (e *epochs) latest() int32 {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -60,6 +60,30 @@ func TestEpochAnswersAreThoseOfKafka(t *testing.T) {
 	}
 }
 
+func TestRecoveryCorrectsOnlyEpochsThatContradictTheBatches(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		epoch int32
+		base  int64
+		want  string
+	}{
+		{"in the middle of an epoch", 5, 50, "[{4 0} {5 20} {6 100}]"},
+		{"the first batches of an epoch were compacted away", 6, 103, "[{4 0} {5 20} {6 100}]"},
+		{"a newer epoch", 7, 100, "[{4 0} {5 20} {7 100}]"},
+		{"a newer epoch below", 7, 50, "[{4 0} {5 20} {7 50}]"},
+		{"an epoch that was cut off and not yet taken out of the file", 5, 100, "[{4 0} {5 20}]"},
+		{"an epoch that the file lacks", 3, 50, "[{3 50}]"},
+		{"an old format", -1, 50, "[{4 0} {5 20} {6 100}]"},
+	} {
+		var e epochs
+		must(t, e.parse([]byte("0\n3\n4 0\n5 20\n6 100\n")))
+		e.recovered(c.epoch, c.base)
+		if got := entriesOf(&e); got != c.want {
+			t.Errorf("%s: %s, expected %s", c.what, got, c.want)
+		}
+	}
+}
+
 func TestEpochsFollowLeadersAndBatches(t *testing.T) {
 	mem, c := vfs.NewMem(), newClock()
 	m := open(t, options(t, mem, c))

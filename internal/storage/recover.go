@@ -163,9 +163,7 @@ func (l *Log) walk(s *segment, start, until int64) (end, good int64, cause, err 
 			before.before = before.base // what is in front of it was not walked
 		}
 		end = sc.header.LastOffset() + 1
-		if e := sc.header.LeaderEpoch(); e >= 0 {
-			l.epochs.assign(e, sc.header.BaseOffset())
-		}
+		l.epochs.recovered(sc.header.LeaderEpoch(), sc.header.BaseOffset())
 		ix.add(s.base, sc.header, sc.pos, sc.size)
 	}
 	if cause == nil && err == nil {
