@@ -171,8 +171,10 @@ func (b *Broker) serve(ctx context.Context) error {
 			MaxConnections: b.descriptors.bound(c.ForListener(l.Name).Int("max.connections")),
 		})
 	}
+	of := &addressLimits{}
+	of.refresh(ctx, b, c)
 	s, err := server.New(server.Options{
-		Listeners: listeners, Broker: b.api, Limits: b.limits(c), QueuedBytes: c.Int64("queued.max.request.bytes"),
+		Listeners: listeners, Broker: b.api, Limits: b.limits(c, of), QueuedBytes: c.Int64("queued.max.request.bytes"),
 		SendBuffer: c.Int("socket.send.buffer.bytes"), ReceiveBuffer: c.Int("socket.receive.buffer.bytes"),
 		Logger: b.log.With("part", "server"),
 	})
@@ -190,8 +192,13 @@ func (b *Broker) serve(ctx context.Context) error {
 		b.log.Info("closed connections whose requests were not done", "after", lastAnswers)
 		return nil
 	})
+	changed := make(chan struct{}, 1)
+	b.running.Go(func() { b.keepLimits(of, changed) })
 	b.config.Subscribe(func(old, now *config.Broker) {
-		s.SetLimits(b.limits(now))
+		select {
+		case changed <- struct{}{}:
+		default: // keepLimits has not looked yet
+		}
 		if now.Int("max.connections") != old.Int("max.connections") {
 			b.sayIfFew(now)
 		}
@@ -206,13 +213,4 @@ func (b *Broker) serve(ctx context.Context) error {
 		b.api.PrefetchProducerIDs()
 	}
 	return nil
-}
-
-func (b *Broker) limits(c *config.Broker) server.Limits {
-	return server.Limits{
-		MaxRequestBytes: c.Int("socket.request.max.bytes"),
-		MaxIdle:         c.Duration("connections.max.idle.ms"),
-		MaxConnections:  b.descriptors.bound(c.Int("max.connections")),
-		MaxPerIP:        c.Int("max.connections.per.ip"),
-	}
 }

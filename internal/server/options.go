@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"strings"
 	"time"
@@ -36,7 +37,7 @@ type Limits struct {
 	MaxRequestBytes int            // socket.request.max.bytes; 0: 100 MiB
 	MaxIdle         time.Duration  // connections.max.idle.ms; 0: 10 minutes, negative: none
 	MaxConnections  int            // max.connections; 0: no limit
-	MaxPerIP        int            // max.connections.per.ip; 0: no limit
+	MaxPerIP        int            // max.connections.per.ip; 0 with a nil MaxPerIPOf: no limit
 	MaxPerIPOf      map[string]int // max.connections.per.ip.overrides, by address; nil: none
 }
 
@@ -86,5 +87,8 @@ func (l *Limits) fill() {
 	}
 	if l.MaxIdle == 0 {
 		l.MaxIdle = 10 * time.Minute
+	}
+	if l.MaxPerIP == 0 && l.MaxPerIPOf == nil {
+		l.MaxPerIP = math.MaxInt32
 	}
 }

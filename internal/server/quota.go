@@ -47,11 +47,9 @@ func (q *quota) bumpLocked() {
 // once, and crowded makes another one go.
 func (q *quota) enter(l *Listener, host string, stop <-chan struct{}, crowded func()) error {
 	q.mu.Lock()
-	limit := q.mu.limits.MaxPerIP
-	if n, ok := q.mu.limits.MaxPerIPOf[host]; ok {
-		limit = n
-	} else if limit == 0 {
-		limit = 1<<31 - 1
+	limit, ok := q.mu.limits.MaxPerIPOf[host]
+	if !ok {
+		limit = q.mu.limits.MaxPerIP
 	}
 	if q.mu.byHost[host] >= limit {
 		q.mu.Unlock()

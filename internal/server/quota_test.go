@@ -26,8 +26,19 @@ func TestConnectionsOfOneAddressAreLimited(t *testing.T) {
 	}
 }
 
+func TestALimitOfZeroLetsInWhoHasAnother(t *testing.T) {
+	l := Limits{MaxPerIPOf: map[string]int{"10.0.0.1": 1}}
+	l.fill()
+	q := newQuota(l)
+	for host, want := range map[string]error{"10.0.0.1": nil, "10.0.0.2": errTooManyFromAddress} {
+		if err := q.enter(&Listener{}, host, nil, nil); !errors.Is(err, want) {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+}
+
 func TestConnectionsBeyondTheBrokersLimitWaitForAPlace(t *testing.T) {
-	q := newQuota(Limits{MaxConnections: 1})
+	q := newQuota(Limits{MaxConnections: 1, MaxPerIP: 10})
 	l, between := &Listener{Name: "A"}, &Listener{Name: "B", InterBroker: true}
 	if err := q.enter(l, "h", nil, nil); err != nil {
 		t.Fatal(err)
