@@ -56,7 +56,7 @@ type fileStore struct {
 	readOnly bool     // somebody else's files: nothing is mended
 	unsynced []string // folders with names that were made when the store was opened
 	log      vfs.File // nil: none yet
-	logZxid  int64    // in its name
+	first    bool     // no log is there: the next one is the first of all
 	end      int64    // where its next entry goes
 	room     int64    // bytes that were filled with zeros
 	commits  int      // since this store was opened
@@ -267,7 +267,8 @@ func (s *fileStore) cut(cause error) error {
 }
 
 // roll makes a log to write to if there is none, or if the one there is has no
-// more room and a spare is ready. It says whether the log's name must be synced.
+// more room and a spare is ready. It never writes over a log that is there. It
+// says whether the log's name must be synced.
 func (s *fileStore) roll(zxid int64) (fresh bool, err error) {
 	if s.log != nil && s.end < s.room-spareSize/16 {
 		return false, nil
@@ -280,11 +281,11 @@ func (s *fileStore) roll(zxid int64) (fresh bool, err error) {
 		return false, nil // it grows
 	}
 	name, room := s.path(logName(zxid)), int64(spareSize)
-	if s.log == nil && s.end == 0 { // the first of all
+	if s.first {
 		name = s.path(logName(1))
 	}
 	if next == nil {
-		if next, err = s.fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+		if next, err = s.fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
 			return false, err
 		}
 		room = 0
@@ -305,7 +306,7 @@ func (s *fileStore) roll(zxid int64) (fresh bool, err error) {
 			s.logger.Warn("keeper: a log that is full could not be closed", "err", err)
 		}
 	}
-	s.log, s.logZxid, s.end, s.room = next, zxid, headerSize, room
+	s.log, s.first, s.end, s.room = next, false, headerSize, room
 	return true, nil
 }
 
@@ -365,6 +366,7 @@ func (s *fileStore) load() (image, error) {
 	if err != nil {
 		return img, fmt.Errorf("keeper: %w", err)
 	}
+	s.first = len(logs) == 0
 	if err := s.loadSnapshot(&img); err != nil {
 		return img, err
 	}
@@ -417,9 +419,10 @@ func (s *fileStore) loadLog(img *image, zxid int64, last bool) error {
 		if err := errors.Join(f.Close(), s.fs.Remove(s.path(name))); err != nil {
 			return fmt.Errorf("keeper: %w", err)
 		}
+		s.first = zxid <= 1
 		return nil
 	}
-	s.log, s.logZxid, s.end, s.room = f, zxid, end, size
+	s.log, s.end, s.room = f, end, size
 	if !whole {
 		s.logger.Warn("keeper: the last log's end was not written whole, before a crash; what nobody was answered is cut", "log", name, "at", end, "bytes", size-end)
 		s.room = 0

@@ -134,6 +134,53 @@ func TestWhatIsLeftOfADamagedStore(t *testing.T) {
 	}
 }
 
+// Power is lost while a log is rolled, again and again: the new log has its name
+// and its size, and its header did not reach the disk. Nothing of the logs before
+// it goes, and what is written then is read in its order, whether the first log
+// is still there or has gone with a snapshot.
+func TestAPowerLossWhileALogIsRolledLosesNothing(t *testing.T) {
+	for _, purged := range []bool{false, true} {
+		t.Run(fmt.Sprint("purged ", purged), func(t *testing.T) {
+			o := quiet()
+			o.Dir = t.TempDir()
+			fill(t, o, 50)
+			s := open(t, o)
+			c := connect(t, s)
+			s.startSnapshot()
+			for s.taking.Load() {
+				call(t, c, jute.OpExists, &jute.PathWatchRequest{Path: "/"}, jute.OK)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			first := filepath.Join(o.Dir, dataFolder, logName(1))
+			if purged {
+				if err := os.Remove(first); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range 3 {
+				newest := filepath.Join(o.Dir, dataFolder, logName(int64(i+2)<<32+1)) // as the next write's
+				if err := os.WriteFile(newest, make([]byte, 5000), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				s := open(t, o)
+				c := connect(t, s)
+				call(t, c, jute.OpCreate, create(fmt.Sprint("/later", i), "", jute.Persistent), jute.OK)
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if n, err := count(t, o); err != nil || n != 51+i {
+					t.Fatalf("%d nodes, %v; expected %d", n, err, 51+i)
+				}
+			}
+			if there, err := vfs.Exists(vfs.OS, first); err != nil || there == purged {
+				t.Errorf("%s: %v, %v", first, there, err)
+			}
+		})
+	}
+}
+
 func TestADamagedSnapshotIsPassedOverForTheOneBefore(t *testing.T) {
 	o := quiet()
 	o.Dir = t.TempDir()
