@@ -5,17 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // consoleConsumerCommand is kafka-console-consumer
@@ -72,9 +71,6 @@ type consoleConsumer struct {
 	timeout      time.Duration
 	props        map[string]string
 	format       formatter
-
-	mu       sync.Mutex
-	assigned map[string][]int32 // of the group, still without a record; guarded by mu
 }
 
 func runConsoleConsumer(c *Call) error {
@@ -228,9 +224,19 @@ func (o *consoleConsumer) options(c *Call) ([]kgo.Opt, error) {
 	}
 	opts = append(opts, kgo.ConsumeTopics(topic))
 	if group := o.props["group.id"]; group != "" {
-		opts = append(opts, kgo.ConsumerGroup(group), kgo.ConsumeResetOffset(reset), kgo.OnPartitionsAssigned(o.noteAssigned), kgo.Balancers(kgo.RangeBalancer(), kgo.CooperativeStickyBalancer()))
+		opts = append(opts, kgo.ConsumerGroup(group), kgo.ConsumeResetOffset(reset), kgo.Balancers(kgo.RangeBalancer(), kgo.CooperativeStickyBalancer()))
 		if o.props["enable.auto.commit"] == "false" {
 			return append(opts, kgo.DisableAutoCommit()), nil
+		}
+		list := (*kadm.Client).ListEndOffsets
+		switch {
+		case reset == kgo.NewOffset().AtStart():
+			list = (*kadm.Client).ListStartOffsets
+		case c.Args.Text("isolation-level") == "read_committed":
+			list = (*kadm.Client).ListCommittedOffsets
+		}
+		for _, o := range commitStarts(list) {
+			opts = append(opts, o)
 		}
 		return append(opts, kgo.AutoCommitMarks()), nil
 	}
@@ -287,7 +293,6 @@ func (c *Call) consume(k *kgo.Client, o *consoleConsumer) error {
 			}
 			if o.props["group.id"] != "" {
 				k.MarkCommitRecords(r)
-				o.noteRecord(r)
 			}
 			count++
 		}
@@ -298,11 +303,7 @@ func (c *Call) consume(k *kgo.Client, o *consoleConsumer) error {
 	if o.props["group.id"] != "" && o.props["enable.auto.commit"] != "false" {
 		commit, cancel := context.WithTimeout(context.WithoutCancel(c.Context), 5*time.Second)
 		defer cancel()
-		err := k.CommitMarkedOffsets(commit)
-		if err == nil {
-			err = o.commitPositions(commit, k, c.Args.Has("from-beginning"))
-		}
-		if err != nil {
+		if err := k.CommitMarkedOffsets(commit); err != nil {
 			fmt.Fprintln(c.Err, "Offsets were not committed: "+text(err))
 		}
 	}
@@ -319,65 +320,42 @@ func (c *Call) consume(k *kgo.Client, o *consoleConsumer) error {
 	return bad
 }
 
-func (o *consoleConsumer) noteAssigned(_ context.Context, _ *kgo.Client, parts map[string][]int32) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.assigned == nil {
-		o.assigned = map[string][]int32{}
-	}
-	for t, list := range parts {
-		o.assigned[t] = append(o.assigned[t], list...)
+// commitStarts commits where partitions begin that have no offset yet, when they
+// are assigned. What comes from there on without being printed is then left to
+// the group, as by Java's consumer, which commits its positions.
+func commitStarts(list func(*kadm.Client, context.Context, ...string) (kadm.ListedOffsets, error)) []kgo.GroupOpt {
+	var k *kgo.Client // of the callback that comes first
+	return []kgo.GroupOpt{
+		kgo.OnPartitionsAssigned(func(_ context.Context, client *kgo.Client, _ map[string][]int32) { k = client }),
+		kgo.AdjustFetchOffsetsFn(func(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+			var topics []string
+			for topic, parts := range offsets {
+				if slices.ContainsFunc(slices.Collect(maps.Values(parts)), unset) {
+					topics = append(topics, topic)
+				}
+			}
+			if len(topics) == 0 {
+				return offsets, nil
+			}
+			listed, err := list(kadm.NewClient(k), ctx, topics...)
+			if ctx.Err() != nil {
+				return nil, err
+			}
+			var starts []*kgo.Record // before the first
+			listed.Each(func(l kadm.ListedOffset) {
+				if at, ok := offsets[l.Topic][l.Partition]; ok && unset(at) && l.Err == nil { // else the client asks until it is told, and nothing is committed
+					offsets[l.Topic][l.Partition] = kgo.NewOffset().At(l.Offset)
+					starts = append(starts, &kgo.Record{Topic: l.Topic, Partition: l.Partition, Offset: l.Offset - 1, LeaderEpoch: -1})
+				}
+			})
+			return offsets, k.CommitRecords(ctx, starts...)
+		}),
 	}
 }
 
-func (o *consoleConsumer) noteRecord(r *kgo.Record) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if at := slices.Index(o.assigned[r.Topic], r.Partition); at >= 0 {
-		o.assigned[r.Topic] = slices.Delete(o.assigned[r.Topic], at, at+1)
-	}
-}
-
-// commitPositions commits where the partitions stand of which no record came
-// and that have no offset yet, as Java's consumer does.
-func (o *consoleConsumer) commitPositions(ctx context.Context, k *kgo.Client, fromStart bool) error {
-	committed := k.CommittedOffsets()
-	set := kadm.TopicsSet{}
-	o.mu.Lock()
-	for t, list := range o.assigned {
-		for _, p := range list {
-			if at, ok := committed[t][p]; !ok || at.Offset < 0 {
-				set.Add(t, p)
-			}
-		}
-	}
-	o.mu.Unlock()
-	if len(set) == 0 {
-		return nil
-	}
-	list := kadm.NewClient(k).ListEndOffsets
-	if fromStart {
-		list = kadm.NewClient(k).ListStartOffsets
-	}
-	listed, err := list(ctx, set.Topics()...)
-	if err != nil {
-		return err
-	}
-	offsets := map[string]map[int32]kgo.EpochOffset{}
-	listed.Each(func(l kadm.ListedOffset) {
-		if l.Err == nil && set.Lookup(l.Topic, l.Partition) {
-			if offsets[l.Topic] == nil {
-				offsets[l.Topic] = map[int32]kgo.EpochOffset{}
-			}
-			offsets[l.Topic][l.Partition] = kgo.EpochOffset{Epoch: -1, Offset: l.Offset}
-		}
-	})
-	var failed error
-	k.CommitOffsetsSync(ctx, offsets, func(_ *kgo.Client, _ *kmsg.OffsetCommitRequest, resp *kmsg.OffsetCommitResponse, err error) {
-		failed = err
-	})
-	return failed
-}
+// unset tells whether a partition has no committed offset: it begins where
+// the reset says.
+func unset(at kgo.Offset) bool { return at.EpochOffset().Offset < 0 }
 
 // anyGroup is the name of a group that nobody else has.
 func anyGroup() string { return "console-consumer-" + strconv.Itoa(rand.IntN(100000)) }
