@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -374,6 +375,35 @@ func TestWritesGoOnWhileASnapshotIsWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := count(t, o); err != nil || n != written {
+		t.Fatal(n, err)
+	}
+}
+
+// A snapshot that can't be begun leaves the server as it was, and the next one
+// is tried when there is more log, not after each commit.
+func TestASnapshotWhoseFileCantBeOpenedIsLeftOut(t *testing.T) {
+	var tries atomic.Int32
+	fsys := vfs.NewFaulty(vfs.NewMem(), func(op vfs.Op, name string, _ int) error {
+		if op == vfs.OpOpen && filepath.Base(name) == newSnapshot {
+			tries.Add(1)
+			return syscall.EMFILE
+		}
+		return nil
+	})
+	s := open(t, onMemory(fsys))
+	c := connect(t, s)
+	const big = 1 << 20
+	written := 0
+	for ; written < minLogged/big+10; written++ {
+		call(t, c, jute.OpCreate, &jute.CreateRequest{Path: fmt.Sprint("/n", written), Data: make([]byte, big), ACL: jute.WorldACL()}, jute.OK)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n := tries.Load(); n != 1 {
+		t.Errorf("tried %d times", n)
+	}
+	if n, err := count(t, onMemory(fsys)); err != nil || n != written {
 		t.Fatal(n, err)
 	}
 }

@@ -42,15 +42,19 @@ type snapshotFile struct {
 }
 
 func (s *fileStore) snapshot(snap *snapshot) (snapshotWriter, error) {
-	return s.openSnapshot(snap)
+	w, err := s.openSnapshot(snap)
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
 }
 
 func (s *fileStore) openSnapshot(snap *snapshot) (*snapshotFile, error) {
+	s.logged.Store(0) // one that fails is tried again after as much more
 	f, err := s.fs.OpenFile(filepath.Join(s.dir, newSnapshot), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	s.logged.Store(0)
 	return newSnapshotFile(s, snap, f), nil
 }
 
