@@ -326,10 +326,11 @@ func (c *Call) verifyMoves(admin *kadm.Client, k *kgo.Client) error {
 	return err
 }
 
-// reportMoves tells how each move stands, removes the throttles if all are over,
-// and returns how many partitions are somewhere else than they should be.
+// reportMoves tells how each move stands, removes the throttles if no move goes
+// on, of another plan neither, and returns how many partitions are somewhere else
+// than they should be.
 func (c *Call) reportMoves(admin *kadm.Client, k *kgo.Client, moves []move) (elsewhere int, err error) {
-	going, err := c.active(k, moves)
+	going, err := c.active(k, nil)
 	if err != nil {
 		return 0, err
 	}

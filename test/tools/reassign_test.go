@@ -1,0 +1,78 @@
+package tools
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"barnabas/test/real"
+)
+
+// slowMove starts three brokers and moves partition 0 of topic w from 1,2 to 1,3
+// with a throttle that lets it take an hour. Partition 1 of w and topic still lie
+// on 1,2.
+func slowMove(t *testing.T) commands {
+	first := real.Barnabas(t, 1, "replication.quota.window.size.seconds=3600")
+	p := place{broker: first.Addr, zookeeper: first.Keeper}
+	for id := 2; id <= 3; id++ {
+		p.broker += "," + real.Barnabas(t, id, "zookeeper.connect="+first.Keeper, "replication.quota.window.size.seconds=3600").Addr
+	}
+	c := commands{t, p.broker, p.zookeeper, t.TempDir()}
+	c.run("topics --bootstrap-server @B --create --topic w --replica-assignment 1:2", "")
+	p.act(t, []string{"% settle", "% fill w"})
+	c.run("topics --bootstrap-server @B --alter --topic w --partitions 2 --replica-assignment 1:2,1:2", "")
+	c.run("topics --bootstrap-server @B --create --topic still --replica-assignment 1:2", "")
+	p.act(t, []string{"% settle"})
+	c.plan("slow.json", "w", 0, "1,3")
+	c.run("reassign-partitions --bootstrap-server @B --execute --reassignment-json-file @D/slow.json --throttle 10", "")
+	c.hasThrottle("0:1,0:2", "0:3", "10")
+	return c
+}
+
+// plan writes a plan for one partition.
+func (c commands) plan(file, topic string, partition int, replicas string) {
+	c.file(file, fmt.Sprintf(`{"version":1,"partitions":[{"topic":%q,"partition":%d,"replicas":[%s]}]}`, topic, partition, replicas))
+}
+
+// hasThrottle fails the test unless topic w has these throttled replicas, and
+// broker 3 this rate.
+func (c commands) hasThrottle(leaders, followers, rate string) {
+	c.t.Helper()
+	out := c.run("configs --bootstrap-server @B --describe --topic w", "") + c.run("configs --bootstrap-server @B --describe --broker 3", "")
+	for _, want := range []string{"leader.replication.throttled.replicas=" + leaders, "follower.replication.throttled.replicas=" + followers,
+		"leader.replication.throttled.rate=" + rate, "follower.replication.throttled.rate=" + rate} {
+		if !strings.Contains(out, "  "+want+" ") {
+			c.t.Errorf("no %s in\n%s", want, out)
+		}
+	}
+}
+
+// moves fails the test unless this is all that moves.
+func (c commands) moves(want string) {
+	c.t.Helper()
+	if out := c.run("reassign-partitions --bootstrap-server @B --list", ""); out != "Current partition reassignments:\n"+want+"\n" {
+		c.t.Errorf("want %s: %s", want, out)
+	}
+}
+
+// Who verifies or waits for a plan that is over leaves the throttle of a move
+// that still runs; when none runs any more it is removed.
+func TestTheEndOfAPlanLeavesTheThrottleOfAnother(t *testing.T) {
+	c := slowMove(t)
+	for _, topic := range []string{"still", "w"} {
+		c.plan("over.json", topic, map[string]int{"w": 1}[topic], "1,2")
+		for _, command := range []string{"--verify", "--execute --additional --wait"} {
+			out := c.run("reassign-partitions --bootstrap-server @B --reassignment-json-file @D/over.json "+command, "")
+			if !strings.Contains(out, "is completed.") || strings.Contains(out, "Clearing") {
+				t.Errorf("%s of %s: %s", command, topic, out)
+			}
+			c.hasThrottle("0:1,0:2", "0:3", "10")
+		}
+	}
+	c.moves("w-0: replicas: 1,3,2. adding: 3. removing: 2.")
+	c.run("reassign-partitions --bootstrap-server @B --cancel --preserve-throttles --reassignment-json-file @D/slow.json", "")
+	c.run("reassign-partitions --bootstrap-server @B --verify --reassignment-json-file @D/over.json", "")
+	if out := c.run("configs --bootstrap-server @B --describe --topic w", "") + c.run("configs --bootstrap-server @B --describe --broker 3", ""); strings.Contains(out, "throttled") {
+		t.Errorf("a throttle is left: %s", out)
+	}
+}
