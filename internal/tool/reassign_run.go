@@ -113,9 +113,11 @@ func (c *Call) executeMoves(admin *kadm.Client, k *kgo.Client) error {
 	if err != nil {
 		return err
 	}
-	if going, err := c.active(k, nil); err != nil {
+	going, err := c.active(k, nil)
+	if err != nil {
 		return err
-	} else if len(going) > 0 && !c.Args.Has("additional") {
+	}
+	if len(going) > 0 && !c.Args.Has("additional") {
 		return bare("Cannot execute because there is an existing partition assignment.  Use --additional to override this and create a new partition assignment in addition to the existing one. The --additional flag can also be used to change the throttle by resubmitting the current reassignment.")
 	}
 	for _, m := range moves {
@@ -138,7 +140,7 @@ func (c *Call) executeMoves(admin *kadm.Client, k *kgo.Client) error {
 	if !c.JSON {
 		fmt.Fprintf(c.Out, "Current partition replica assignment\n\n%s\n\nSave this to use as the --reassignment-json-file option during rollback\n", planText(current))
 	}
-	if err := c.throttle(admin, moves, current); err != nil {
+	if err := c.throttle(admin, moves, current, going); err != nil {
 		return err
 	}
 	if err := c.startMoves(admin, moves); err != nil {
@@ -212,8 +214,9 @@ func (c *Call) moveDirs(admin *kadm.Client, moves []move) error {
 	return nil
 }
 
-// throttle limits the moves: replicas that send, and those that receive.
-func (c *Call) throttle(admin *kadm.Client, moves, current []move) error {
+// throttle limits the moves, and with them those that go on: replicas that send,
+// and those that receive.
+func (c *Call) throttle(admin *kadm.Client, moves, current []move, going []kadm.ListPartitionReassignmentsResponse) error {
 	rate, _, err := c.Args.Integer("throttle", 64)
 	if err != nil {
 		return err
@@ -228,7 +231,19 @@ func (c *Call) throttle(admin *kadm.Client, moves, current []move) error {
 	for _, m := range current {
 		before[m.String()] = m.Replicas
 	}
+	planned := map[string]bool{}
 	for _, m := range moves {
+		planned[m.String()] = true
+	}
+	all := slices.Clone(moves)
+	for _, r := range going { // what it sets replaces their throttled replicas
+		m := move{Topic: r.Topic, Partition: r.Partition, Replicas: r.AddingReplicas}
+		before[m.String()] = slices.DeleteFunc(r.Replicas, func(id int32) bool { return slices.Contains(r.AddingReplicas, id) })
+		if !planned[m.String()] {
+			all = append(all, m)
+		}
+	}
+	for _, m := range all {
 		for _, r := range before[m.String()] {
 			involved[r] = true
 			leaders[m.Topic] = append(leaders[m.Topic], fmt.Sprintf("%d:%d", m.Partition, r))

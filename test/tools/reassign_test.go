@@ -23,15 +23,15 @@ func slowMove(t *testing.T) commands {
 	c.run("topics --bootstrap-server @B --alter --topic w --partitions 2 --replica-assignment 1:2,1:2", "")
 	c.run("topics --bootstrap-server @B --create --topic still --replica-assignment 1:2", "")
 	p.act(t, []string{"% settle"})
-	c.plan("slow.json", "w", 0, "1,3")
+	c.plan("slow.json", "w", "0", "1,3")
 	c.run("reassign-partitions --bootstrap-server @B --execute --reassignment-json-file @D/slow.json --throttle 10", "")
 	c.hasThrottle("0:1,0:2", "0:3", "10")
 	return c
 }
 
 // plan writes a plan for one partition.
-func (c commands) plan(file, topic string, partition int, replicas string) {
-	c.file(file, fmt.Sprintf(`{"version":1,"partitions":[{"topic":%q,"partition":%d,"replicas":[%s]}]}`, topic, partition, replicas))
+func (c commands) plan(file, topic, partition, replicas string) {
+	c.file(file, fmt.Sprintf(`{"version":1,"partitions":[{"topic":%q,"partition":%s,"replicas":[%s]}]}`, topic, partition, replicas))
 }
 
 // hasThrottle fails the test unless topic w has these throttled replicas, and
@@ -59,8 +59,8 @@ func (c commands) moves(want string) {
 // that still runs; when none runs any more it is removed.
 func TestTheEndOfAPlanLeavesTheThrottleOfAnother(t *testing.T) {
 	c := slowMove(t)
-	for _, topic := range []string{"still", "w"} {
-		c.plan("over.json", topic, map[string]int{"w": 1}[topic], "1,2")
+	for topic, partition := range map[string]string{"still": "0", "w": "1"} {
+		c.plan("over.json", topic, partition, "1,2")
 		for _, command := range []string{"--verify", "--execute --additional --wait"} {
 			out := c.run("reassign-partitions --bootstrap-server @B --reassignment-json-file @D/over.json "+command, "")
 			if !strings.Contains(out, "is completed.") || strings.Contains(out, "Clearing") {
@@ -75,4 +75,23 @@ func TestTheEndOfAPlanLeavesTheThrottleOfAnother(t *testing.T) {
 	if out := c.run("configs --bootstrap-server @B --describe --topic w", "") + c.run("configs --bootstrap-server @B --describe --broker 3", ""); strings.Contains(out, "throttled") {
 		t.Errorf("a throttle is left: %s", out)
 	}
+}
+
+// What is executed in addition throttles all that moves: the sources and targets
+// of a move that goes on stay throttled, if the plan is the same again with
+// another rate, if it is of another partition of the topic, or of another topic;
+// a new target is added to the sources that the move began with.
+func TestAnAdditionalPlanKeepsTheThrottledReplicasOfAnother(t *testing.T) {
+	c := slowMove(t)
+	for _, plan := range []struct{ topic, partition, replicas, leaders, followers string }{
+		{"w", "0", "1,3", "0:1,0:2", "0:3"},
+		{"w", "1", "1,2", "0:1,0:2,1:1,1:2", "0:3"},
+		{"still", "0", "1,2", "0:1,0:2", "0:3"},
+		{"w", "0", "3,2,1", "0:1,0:2", "0:3"},
+	} {
+		c.plan("more.json", plan.topic, plan.partition, plan.replicas)
+		c.run("reassign-partitions --bootstrap-server @B --execute --additional --reassignment-json-file @D/more.json --throttle 11", "")
+		c.hasThrottle(plan.leaders, plan.followers, "11")
+	}
+	c.moves("w-0: replicas: 3,2,1. adding: 3.")
 }
