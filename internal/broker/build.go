@@ -167,8 +167,7 @@ func (b *Broker) serve(ctx context.Context) error {
 	for i, l := range b.info.Listeners {
 		listeners = append(listeners, server.Listener{
 			Listener: b.sockets[i], Name: l.Name, Protocol: l.Protocol.String(), TLS: b.tls[l.Name].listen(), SASL: b.sasl[l.Name],
-			InterBroker:    len(b.info.Listeners) > 1 && l.Name == c.InterBrokerListener(), // clients' own is never let in beyond a limit
-			MaxConnections: b.descriptors.bound(c.ForListener(l.Name).Int("max.connections")),
+			InterBroker: len(b.info.Listeners) > 1 && l.Name == c.InterBrokerListener(), // clients' own is never let in beyond a limit
 		})
 	}
 	of := &addressLimits{}

@@ -75,10 +75,15 @@ func (b *Broker) keepLimits(of *addressLimits, changed <-chan struct{}) {
 }
 
 func (b *Broker) limits(c *config.Broker, of *addressLimits) server.Limits {
+	ofListener := map[string]int{}
+	for _, l := range b.info.Listeners {
+		ofListener[l.Name] = b.descriptors.bound(c.ForListener(l.Name).Int("max.connections"))
+	}
 	return server.Limits{
 		MaxRequestBytes: c.Int("socket.request.max.bytes"),
 		MaxIdle:         c.Duration("connections.max.idle.ms"),
 		MaxConnections:  b.descriptors.bound(c.Int("max.connections")),
+		MaxOfListener:   ofListener,
 		MaxPerIP:        c.Int("max.connections.per.ip"),
 		MaxPerIPOf:      of.limit,
 	}

@@ -76,3 +76,18 @@ func TestConnectionsOfAnAddressHaveItsOwnLimit(t *testing.T) {
 		})
 	}
 }
+
+func TestAListenersLimitChangesWhileItRuns(t *testing.T) {
+	for name, raised := range map[string]string{"max.connections": "2", "listener.name.plaintext.max.connections": "2"} {
+		t.Run(name, func(t *testing.T) {
+			b, dial := limited(t, map[string]string{name: "1"})
+			dial()
+			waitFor(t, "one is let in", func() bool { return b.server.Connections() == 1 })
+			dial() // waits for a place
+			if err := b.config.Update(nil, map[string]string{name: raised}); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, "the second is let in", func() bool { return b.server.Connections() == 2 })
+		})
+	}
+}

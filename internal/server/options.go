@@ -27,8 +27,6 @@ type Listener struct {
 	SASL     *security.Listener // of those with SASL
 	// InterBroker connections are let in beyond the broker-wide limit.
 	InterBroker bool
-	// MaxConnections is listener.name.<name>.max.connections; 0 is no limit.
-	MaxConnections int
 }
 
 // Limits are the bounds of connections and requests; they may change while the
@@ -37,6 +35,7 @@ type Limits struct {
 	MaxRequestBytes int            // socket.request.max.bytes; 0: 100 MiB
 	MaxIdle         time.Duration  // connections.max.idle.ms; 0: 10 minutes, negative: none
 	MaxConnections  int            // max.connections; 0: no limit
+	MaxOfListener   map[string]int // listener.name.<name>.max.connections, by the listener's name; 0 or nil: no limit
 	MaxPerIP        int            // max.connections.per.ip; 0 with a nil MaxPerIPOf: no limit
 	MaxPerIPOf      map[string]int // max.connections.per.ip.overrides, by address; nil: none
 }

@@ -58,7 +58,8 @@ func (q *quota) enter(l *Listener, host string, stop <-chan struct{}, crowded fu
 	q.mu.byHost[host]++
 	for {
 		full := q.mu.limits.MaxConnections > 0 && q.mu.total >= q.mu.limits.MaxConnections
-		listenerFull := l.MaxConnections > 0 && q.mu.byListener[l.Name] >= l.MaxConnections
+		most := q.mu.limits.MaxOfListener[l.Name]
+		listenerFull := most > 0 && q.mu.byListener[l.Name] >= most
 		if full && l.InterBroker && !listenerFull {
 			q.admitLocked(l)
 			q.mu.Unlock()
