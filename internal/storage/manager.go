@@ -349,6 +349,9 @@ func (m *Manager) emptiest() *logDir {
 // newEmptyLog makes the folder of a new partition.
 func newEmptyLog(tp wire.TopicPartition, at home, id wire.UUID, c *config.Topic) (*Log, error) {
 	d := at.dir
+	if err := d.forgetLeft(); err != nil {
+		return nil, err
+	}
 	l := newLog(tp, at, c)
 	if err := d.fs.Mkdir(l.folder(), 0o755); err != nil {
 		return nil, err

@@ -1,0 +1,119 @@
+package storage
+
+import (
+	"strings"
+	"testing"
+
+	"barnabas/internal/vfs"
+	"barnabas/internal/wire"
+)
+
+// A topic that is made again under the name of one that was deleted must not be
+// taken, after a crash, for the one that the checkpoints tell of.
+func TestANewLogInheritsNothingFromADeletedOne(t *testing.T) {
+	for _, how := range []vfs.Crash{vfs.KillProcess, vfs.LoseUnsynced} {
+		mem, c := vfs.NewMem(), newClock()
+		m := open(t, options(t, mem, c))
+		l := create(t, m, nil)
+		for range 50 {
+			appendPlain(t, l, 2, 1000, "old")
+		}
+		l.SetHighWatermark(100)
+		_, err := l.DeleteRecordsTo(50)
+		must(t, err)
+		must(t, l.checkpoint())
+		l.cleaned.Store(90)
+		must(t, m.Checkpoint())
+		must(t, l.dir().saveCleaned(true))
+		must(t, m.Delete(tp0))
+
+		l = create(t, m, nil)
+		appendPlain(t, l, 10, 1000, "new")
+		l.SetHighWatermark(5)
+		must(t, l.Flush())
+		crashed := mem.CrashClone(how, nil)
+		must(t, m.Close())
+
+		o := options(t, crashed, c)
+		if how != vfs.KillProcess {
+			o.BootID = "another"
+		}
+		m = open(t, o)
+		l, _ = m.Log(tp0)
+		if got := readAll(t, l, 0, 100, 1<<20); len(got) != 10 || l.StartOffset() != 0 || l.EndOffset() != 10 {
+			t.Errorf("crash %v: %d records, from %d up to %d", how, len(got), l.StartOffset(), l.EndOffset())
+		}
+		if l.HighWatermark() > 5 || l.cleaned.Load() != -1 || l.found.known {
+			t.Errorf("crash %v: high watermark %d, cleaned up to %d, recovery point %d", how, l.HighWatermark(), l.cleaned.Load(), l.found.recovery)
+		}
+		must(t, m.Close())
+	}
+}
+
+// So it is when the crash came before the new one was made, and when a move that
+// was called off is begun again.
+func TestANewLogInheritsNothingFromBeforeTheLastStart(t *testing.T) {
+	mem, c := vfs.NewMem(), newClock()
+	m, l := movable(t, mem, c)
+	fillMovable(t, l)
+	_, err := l.DeleteRecordsTo(30)
+	must(t, err)
+	must(t, l.checkpoint())
+	must(t, m.Checkpoint())
+	must(t, m.Delete(tp0))
+	killed := mem.CrashClone(vfs.KillProcess, nil)
+	must(t, m.Close())
+
+	m, l = movable(t, killed, c)
+	appendPlain(t, l, 10, 1000, "new")
+	again := killed.CrashClone(vfs.KillProcess, nil)
+	must(t, m.Move(tp0, "/b"))
+	_, _, err = m.moveOf(tp0).step()
+	must(t, err)
+	must(t, m.moveOf(tp0).copy.checkpoint())
+	must(t, m.Checkpoint())
+	must(t, m.Move(tp0, "/a")) // calls it off
+	must(t, m.Move(tp0, "/b"))
+	moving := killed.CrashClone(vfs.KillProcess, nil)
+	must(t, m.Close())
+
+	m, l = movable(t, again, c)
+	if l.StartOffset() != 0 || l.EndOffset() != 10 || l.found.known {
+		t.Errorf("from %d up to %d, recovery point %d", l.StartOffset(), l.EndOffset(), l.found.recovery)
+	}
+	must(t, m.Close())
+	m, _ = movable(t, moving, c)
+	if mv := m.moveOf(tp0); mv == nil || mv.copy.found.recovery != 0 {
+		t.Errorf("the copy begun again: %+v", mv)
+	}
+	must(t, m.Close())
+}
+
+// The checkpoints are written once for many logs, not once a log.
+func TestManyLogsAreDeletedAndMadeAgainWithFewWrites(t *testing.T) {
+	renames := 0
+	m := open(t, options(t, vfs.NewFaulty(vfs.NewMem(), func(op vfs.Op, name string, _ int) error {
+		if op == vfs.OpRename && !strings.HasPrefix(name, "/d/t-") {
+			renames++ // of a checkpoint
+		}
+		return nil
+	}), newClock()))
+	each := func(do func(wire.TopicPartition)) {
+		for p := range int32(100) {
+			do(wire.TopicPartition{Topic: "t", Partition: p})
+		}
+	}
+	again := func(tp wire.TopicPartition) {
+		_, err := m.Create(tp, wire.UUID{}, nil)
+		must(t, err)
+	}
+	each(again)
+	must(t, m.Checkpoint())
+	renames = 0
+	each(func(tp wire.TopicPartition) { must(t, m.Delete(tp)) })
+	each(again)
+	if renames > 4 {
+		t.Errorf("%d checkpoints were written", renames)
+	}
+	must(t, m.Close())
+}
