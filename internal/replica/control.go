@@ -164,6 +164,9 @@ func (m *Manager) openLocked(tp wire.TopicPartition, id wire.UUID) (*storage.Log
 	if err != nil {
 		return nil, err
 	}
+	if c != nil { // what changed since the logs were opened told no replica
+		log.SetConfig(c)
+	}
 	if !id.IsZero() && log.TopicID().IsZero() {
 		return log, log.SetTopicID(id)
 	}

@@ -11,7 +11,9 @@ import (
 
 	"barnabas/internal/config"
 	"barnabas/internal/keeper"
+	"barnabas/internal/storage"
 	"barnabas/internal/vfs"
+	"barnabas/internal/wire"
 	"barnabas/internal/znode"
 	"barnabas/internal/zookeeper"
 )
@@ -104,6 +106,40 @@ func TestAFollowerJoinsWhenItIsToldToBeAlive(t *testing.T) {
 	alive.Store(true)
 	p.m.BrokersChanged()
 	untilISR(t, p, 1, 2, 3)
+}
+
+// The logs are opened with the configurations of the start; what a topic is
+// changed to before the controller's first request reaches its log with that.
+func TestALogOfTheStartGetsTheConfigurationOfNow(t *testing.T) {
+	c, err := config.NewBroker(map[string]string{"broker.id": "1", "zookeeper.connect": "unused:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := storage.Open(storage.Options{Dirs: []string{t.TempDir()}, Config: c, BrokerID: 1, ClusterID: "c"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := s.Create(wire.TopicPartition{Topic: "t"}, wire.UUID{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	topic, err := c.Topic(map[string]string{"min.insync.replicas": "2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := NewManager(Options{BrokerID: 1, Storage: s, Topic: func(string) *config.Topic { return topic }})
+	defer func() {
+		m.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if codes := apply(t, m, 7, 1, wire.UUID{}, state(0, 1, 5, 1, 2, 3)); codes != "0 0" {
+		t.Fatal(codes)
+	}
+	if got := log.Config().MinInsyncReplicas; got != 2 {
+		t.Error("min.insync.replicas is", got)
+	}
 }
 
 // cutAtRead is a connection that breaks when a node's data is asked for, once.
