@@ -54,7 +54,7 @@ type fileStore struct {
 	lock   io.Closer
 
 	readOnly bool     // somebody else's files: nothing is mended
-	unsynced []string // folders with names that were made when the store was opened
+	unsynced []string // folders with names that were made and not synced yet
 	log      vfs.File // nil: none yet
 	first    bool     // no log is there: the next one is the first of all
 	end      int64    // where its next entry goes
@@ -180,6 +180,9 @@ func (s *fileStore) commit(b *batch) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotWritten, err)
 	}
+	if secret != nil {
+		defer func() { _ = secret.Close() }() // it is synced, or of no use
+	}
 	buf := s.scratch[:0]
 	first := int64(0)
 	for _, t := range b.txns {
@@ -193,19 +196,15 @@ func (s *fileStore) commit(b *batch) error {
 	if s.scratch = buf; cap(buf) > 1<<20 {
 		s.scratch = nil
 	}
-	fresh, err := s.roll(first)
-	if err != nil {
+	if err := s.roll(first); err != nil {
 		return fmt.Errorf("%w: %w", errNotWritten, err)
 	}
 	if _, err := s.log.WriteAt(buf, s.end); err != nil {
 		return s.cut(err)
 	}
 	syncs := []func() error{s.log.Sync}
-	if fresh {
-		syncs = append(syncs, func() error { return s.fs.SyncDir(filepath.Join(s.dir, dataFolder)) })
-	}
 	if secret != nil {
-		syncs = append(syncs, func() error { return errors.Join(secret.Sync(), secret.Close()) }, func() error { return s.fs.SyncDir(s.dir) })
+		syncs = append(syncs, secret.Sync, func() error { return s.fs.SyncDir(s.dir) })
 	}
 	for _, dir := range s.unsynced {
 		syncs = append(syncs, func() error { return s.fs.SyncDir(dir) })
@@ -267,18 +266,18 @@ func (s *fileStore) cut(cause error) error {
 }
 
 // roll makes a log to write to if there is none, or if the one there is has no
-// more room and a spare is ready. It never writes over a log that is there. It
-// says whether the log's name must be synced.
-func (s *fileStore) roll(zxid int64) (fresh bool, err error) {
+// more room and a spare is ready. It never writes over a log that is there. The
+// log's name is left to be synced.
+func (s *fileStore) roll(zxid int64) (err error) {
 	if s.log != nil && s.end < s.room-spareSize/16 {
-		return false, nil
+		return nil
 	}
 	s.spare.Lock()
 	next := s.spare.file
 	s.spare.file = nil
 	s.spare.Unlock()
 	if s.log != nil && next == nil {
-		return false, nil // it grows
+		return nil // it grows
 	}
 	name, room := s.path(logName(zxid)), int64(spareSize)
 	if s.first {
@@ -286,7 +285,7 @@ func (s *fileStore) roll(zxid int64) (fresh bool, err error) {
 	}
 	if next == nil {
 		if next, err = s.fs.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600); err != nil {
-			return false, err
+			return err
 		}
 		room = 0
 	}
@@ -299,7 +298,7 @@ func (s *fileStore) roll(zxid int64) (fresh bool, err error) {
 		if room == 0 {
 			err = errors.Join(err, s.fs.Remove(name))
 		}
-		return false, err
+		return err
 	}
 	if s.log != nil {
 		if err := s.log.Close(); err != nil {
@@ -307,7 +306,8 @@ func (s *fileStore) roll(zxid int64) (fresh bool, err error) {
 		}
 	}
 	s.log, s.first, s.end, s.room = next, false, headerSize, room
-	return true, nil
+	s.unsynced = append(s.unsynced, filepath.Join(s.dir, dataFolder))
+	return nil
 }
 
 // makeSpare fills a file with zeros, beside the commits.
@@ -426,9 +426,11 @@ func (s *fileStore) loadLog(img *image, zxid int64, last bool) error {
 	if !whole {
 		s.logger.Warn("keeper: the last log's end was not written whole, before a crash; what nobody was answered is cut", "log", name, "at", end, "bytes", size-end)
 		s.room = 0
-		if err := errors.Join(f.Truncate(end), f.Sync()); err != nil {
-			return fmt.Errorf("keeper: %w", err)
-		}
+		err = f.Truncate(end)
+	}
+	// A kill may have come before the log, or its name, was synced.
+	if err = errors.Join(err, f.Sync(), s.fs.SyncDir(filepath.Join(s.dir, dataFolder))); err != nil {
+		return fmt.Errorf("keeper: %w", err)
 	}
 	return nil
 }

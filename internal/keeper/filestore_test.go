@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -16,6 +17,7 @@ import (
 	"testing"
 
 	"barnabas/internal/jute"
+	"barnabas/internal/keeper/keepertest"
 	"barnabas/internal/vfs"
 )
 
@@ -290,6 +292,87 @@ func TestAFullDiskRefusesWritesUntilThereIsRoom(t *testing.T) {
 	}
 	if n, err := count(t, onMemory(fsys)); err != nil || n != 2 {
 		t.Fatal(n, err)
+	}
+}
+
+// The name of a log that a refused commit made is not forgotten by the next.
+func TestALogOfARefusedCommitIsThereAfterAPowerLoss(t *testing.T) {
+	disk := vfs.NewMem()
+	var full bool
+	fsys := &closeCounter{FS: vfs.NewFaulty(disk, func(op vfs.Op, name string, n int) error {
+		if full && op == vfs.OpWrite && n > headerSize && strings.HasPrefix(filepath.Base(name), "log.") {
+			return syscall.ENOSPC
+		}
+		return nil
+	})}
+	s := open(t, onMemory(fsys))
+	full = true
+	if _, err := keepertest.Connect(dial(t, s), jute.ConnectRequest{Timeout: 40000}); err == nil {
+		t.Fatal("a session on a full disk")
+	}
+	full = false
+	c := connect(t, s)
+	call(t, c, jute.OpCreate, create("/a", "", jute.Persistent), jute.OK)
+	if n, err := count(t, onMemory(disk.CrashClone(vfs.LoseUnsynced, nil))); err != nil || n != 1 {
+		t.Errorf("%d nodes, %v", n, err)
+	}
+	if n := fsys.opened.Load(); n != 0 {
+		t.Errorf("the secret's file is open %d times", n)
+	}
+}
+
+// closeCounter counts how often the secret's file is open for writing.
+type closeCounter struct {
+	vfs.FS
+	opened atomic.Int32
+}
+
+func (c *closeCounter) OpenFile(name string, flag int, perm fs.FileMode) (vfs.File, error) {
+	f, err := c.FS.OpenFile(name, flag, perm)
+	if err != nil || filepath.Base(name) != secretFile || flag&os.O_CREATE == 0 {
+		return f, err
+	}
+	c.opened.Add(1)
+	return &countedFile{f, c}, nil
+}
+
+type countedFile struct {
+	vfs.File
+	c *closeCounter
+}
+
+func (f *countedFile) Close() error {
+	f.c.opened.Add(-1)
+	return f.File.Close()
+}
+
+// A process is killed after it wrote to a new log, before the log and its name
+// were synced. What the next process finds, and shows, is there after a power
+// loss too, and so is what it adds.
+func TestALogThatAKillLeftUnsyncedIsSyncedAtTheStart(t *testing.T) {
+	for more := range 2 {
+		disk := vfs.NewMem()
+		o := onMemory(disk)
+		fill(t, o, 10)
+		data := filepath.Join(o.Dir, dataFolder)
+		name := filepath.Join(data, logName(1))
+		b, err := vfs.ReadFile(disk, name, 1<<20)
+		if err == nil {
+			err = errors.Join(disk.Remove(name), disk.SyncDir(data))
+		}
+		if err == nil {
+			err = vfs.WriteFile(disk, name, b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, o)
+		if more > 0 {
+			call(t, connect(t, s), jute.OpCreate, create("/more", "", jute.Persistent), jute.OK)
+		}
+		if n, err := count(t, onMemory(disk.CrashClone(vfs.LoseUnsynced, nil))); err != nil || n != 10+more {
+			t.Errorf("%d nodes, %v; expected %d", n, err, 10+more)
+		}
 	}
 }
 
