@@ -19,6 +19,10 @@ func (c *core) apply(t *txn, now time.Time) {
 		}
 		results = append(results, res)
 	}
+	if t.err != jute.OK {
+		c.reply(r, t.err, nil, now)
+		return
+	}
 	switch t.op {
 	case jute.OpCreateSession:
 		t.session.fresh = false
@@ -36,10 +40,6 @@ func (c *core) apply(t *txn, now time.Time) {
 		if t.session.client != nil { // it expired, or closed itself over an older connection
 			c.close(t.session.client)
 		}
-		return
-	}
-	if t.err != jute.OK {
-		c.reply(r, t.err, nil, now)
 		return
 	}
 	var body jute.Record
