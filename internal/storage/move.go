@@ -534,9 +534,14 @@ func (c *Log) become(l *Log) error {
 	}
 	c.mu.Lock()
 	c.mu.producers = p
+	c.start.Store(l.start.Load())
+	c.startRaised.Store(c.start.Load() > (*c.segments.Load())[0].base)
 	c.mu.Unlock()
 	c.epochs.take(&l.epochs)
-	return c.checkpointHeld(true)
+	if err := c.checkpointHeld(true); err != nil {
+		return err
+	}
+	return c.dir().saveStarts(true)
 }
 
 // adopt makes the log that of its copy, which lies in folder now.
