@@ -250,10 +250,11 @@ func (c *Call) consume(k *kgo.Client, o *consoleConsumer) error {
 	count := int64(0)
 	var bad error
 	warned := map[string]bool{}
+	last := time.Now() // when records came
 	for bad == nil && (o.most < 0 || count < o.most) && c.Context.Err() == nil {
 		poll, cancel := c.Context, context.CancelFunc(func() {})
 		if o.timeout >= 0 {
-			poll, cancel = context.WithTimeout(c.Context, o.timeout)
+			poll, cancel = context.WithDeadline(c.Context, last.Add(o.timeout))
 		}
 		fetches := k.PollFetches(poll)
 		cancel()
@@ -264,26 +265,25 @@ func (c *Call) consume(k *kgo.Client, o *consoleConsumer) error {
 			if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 				return
 			}
-			var code *kerr.Error
-			if errors.As(err, &code) && code.Retriable {
-				if errors.Is(err, kerr.CoordinatorNotAvailable) || errors.Is(err, kerr.CoordinatorLoadInProgress) {
-					return // the first group of a cluster waits for the topic of offsets
-				}
-				name := topic
-				if partition >= 0 { // else it is about all
-					name = fmt.Sprintf("%s-%d", topic, partition)
-				}
-				why := text(err)
-				if topic != "" { // else it is about the group
-					why = name + ": " + why
-				}
-				if !warned[why] {
-					warned[why] = true
-					fmt.Fprintln(c.Err, why)
-				}
+			if !retriable(err) {
+				bad = err
 				return
 			}
-			bad = err
+			if errors.Is(err, kerr.CoordinatorNotAvailable) || errors.Is(err, kerr.CoordinatorLoadInProgress) {
+				return // the first group of a cluster waits for the topic of offsets
+			}
+			name := topic
+			if partition >= 0 { // else it is about all
+				name = fmt.Sprintf("%s-%d", topic, partition)
+			}
+			why := text(err)
+			if topic != "" { // else it is about the group
+				why = name + ": " + why
+			}
+			if !warned[why] {
+				warned[why] = true
+				fmt.Fprintln(c.Err, why)
+			}
 		})
 		for it := fetches.RecordIter(); !it.Done() && (o.most < 0 || count < o.most); {
 			r := it.Next()
@@ -298,6 +298,9 @@ func (c *Call) consume(k *kgo.Client, o *consoleConsumer) error {
 		}
 		if err := out.Flush(); err != nil { // whoever read is gone
 			bad = ErrReported
+		}
+		if fetches.NumRecords() > 0 {
+			last = time.Now()
 		}
 	}
 	if o.props["group.id"] != "" && o.props["enable.auto.commit"] != "false" {
@@ -318,6 +321,12 @@ func (c *Call) consume(k *kgo.Client, o *consoleConsumer) error {
 	}
 	fmt.Fprintf(c.Err, "Processed a total of %d messages\n", count)
 	return bad
+}
+
+// retriable tells whether an error may go away by itself.
+func retriable(err error) bool {
+	var code *kerr.Error
+	return errors.As(err, &code) && code.Retriable
 }
 
 // commitStarts commits where partitions begin that have no offset yet, when they

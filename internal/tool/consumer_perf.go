@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -120,12 +121,20 @@ func (c *Call) measure(k *kgo.Client, run *consumed, most int64, wait, interval 
 	window, before := start, *run
 	bar := c.progress("records consumed", most)
 	defer bar.end()
+	last := start // when records came
 	for run.records < most && c.Context.Err() == nil {
 		bar.show(run.records)
-		poll, cancel := context.WithTimeout(c.Context, wait)
+		poll, cancel := context.WithDeadline(c.Context, last.Add(wait))
 		fetches := k.PollFetches(poll)
 		cancel()
-		if fetches.NumRecords() == 0 && poll.Err() != nil {
+		for _, f := range fetches.Errors() {
+			if err := f.Err; !retriable(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+				return err
+			}
+		}
+		if fetches.NumRecords() > 0 {
+			last = time.Now()
+		} else if errors.Is(poll.Err(), context.DeadlineExceeded) {
 			to := c.Out
 			if c.JSON {
 				to = c.Err

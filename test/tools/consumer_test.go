@@ -137,3 +137,36 @@ func TestConsoleConsumerLeavesLostPartitionsAlone(t *testing.T) {
 		t.Errorf("the second member committed 10, and now there is %v", at)
 	}
 }
+
+// Errors that come again and again do not put off a consumer's end for want of
+// records.
+func TestConsumersEndWithoutRecordsWhateverTheErrors(t *testing.T) {
+	b := real.Barnabas(t, 1, "auto.create.topics.enable=false")
+	c := commands{t, b.Addr, b.Keeper, t.TempDir()}
+	try := func(line string) (string, error) {
+		out, said, err := real.Try(t, time.Minute, exec.Command(real.Binary(t), c.args(line)...))
+		return out + said, err
+	}
+	if said, err := try("console-consumer --bootstrap-server @B --topic nope --timeout-ms 2000"); err != nil || !strings.Contains(said, "does not host") || !strings.Contains(said, "--timeout-ms") {
+		t.Errorf("%v: %s", err, said)
+	}
+	if said, err := try("consumer-perf-test --bootstrap-server @B --topic nope --messages 1 --timeout 2000"); err != nil || !strings.Contains(said, "timeout (2000 ms) exceeded") {
+		t.Errorf("%v: %s", err, said)
+	}
+	c.run("topics --bootstrap-server @B --create --topic t --partitions 1", "")
+	assigned := make(chan struct{}, 1)
+	other, err := kgo.NewClient(kgo.SeedBrokers(c.broker), kgo.ConsumeTopics("t"), kgo.ConsumerGroup("sticky"), kgo.Balancers(kgo.StickyBalancer()),
+		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) { assigned <- struct{}{} }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	select {
+	case <-assigned:
+	case <-time.After(time.Minute):
+		t.Fatal("nobody joins the group")
+	}
+	if said, err := try("consumer-perf-test --bootstrap-server @B --topic t --messages 1 --group sticky --timeout 50000"); err == nil || strings.Contains(said, "exceeded") {
+		t.Errorf("a group of another protocol: %v: %s", err, said)
+	}
+}
