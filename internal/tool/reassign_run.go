@@ -172,46 +172,14 @@ func (c *Call) startMoves(admin *kadm.Client, moves []move) error {
 	if failed != nil {
 		return bare("Error reassigning partition(s):\n%s", strings.Join(failed, "\n"))
 	}
-	if err := c.moveDirs(admin, moves); err != nil {
-		return err
+	if !c.JSON {
+		fmt.Fprintf(c.Out, "Successfully started partition reassignment%s for %s\n", map[bool]string{true: "s"}[len(names) > 1], strings.Join(names, ","))
 	}
-	switch {
-	case c.JSON && c.Args.Has("wait"): // the document is how it ends
-		return nil
-	case c.JSON:
-		return c.printJSON(map[string]any{"started": names})
+	err = c.moveDirs(admin, dirMoves(moves))
+	if err == nil && c.JSON && !c.Args.Has("wait") { // else the document is how it ends
+		err = c.printJSON(map[string]any{"started": names})
 	}
-	plural := ""
-	if len(names) > 1 {
-		plural = "s"
-	}
-	fmt.Fprintf(c.Out, "Successfully started partition reassignment%s for %s\n", plural, strings.Join(names, ","))
-	return nil
-}
-
-// moveDirs moves replicas to the log directories that the plan names.
-func (c *Call) moveDirs(admin *kadm.Client, moves []move) error {
-	for _, m := range moves {
-		for i, dir := range m.LogDirs {
-			if dir == "any" {
-				continue
-			}
-			var req kadm.AlterReplicaLogDirsReq
-			set := kadm.TopicsSet{}
-			set.Add(m.Topic, m.Partition)
-			req.Add(dir, set)
-			done, err := admin.AlterBrokerReplicaLogDirs(c.Context, m.Replicas[i], req)
-			if err != nil {
-				return err
-			}
-			for _, r := range done.Sorted() {
-				if r.Err != nil {
-					return withMessage(r.Err, "")
-				}
-			}
-		}
-	}
-	return nil
+	return err
 }
 
 // throttle limits the moves, and with them those that go on: replicas that send,
@@ -260,11 +228,7 @@ func (c *Call) throttle(admin *kadm.Client, moves, current []move, going []kadm.
 			slices.Sort(lists[topic])
 		}
 	}
-	var changes []kadm.AlterConfig
 	if rate >= 0 {
-		for _, k := range brokerThrottles[:2] {
-			changes = append(changes, kadm.AlterConfig{Op: kadm.SetConfig, Name: k, Value: kadm.StringPtr(strconv.FormatInt(rate, 10))})
-		}
 		for _, topic := range sortedKeys(leaders) {
 			configs := []kadm.AlterConfig{
 				{Op: kadm.SetConfig, Name: topicThrottles[0], Value: kadm.StringPtr(strings.Join(leaders[topic], ","))},
@@ -275,14 +239,16 @@ func (c *Call) throttle(admin *kadm.Client, moves, current []move, going []kadm.
 			}
 		}
 	}
-	if dirs >= 0 {
-		changes = append(changes, kadm.AlterConfig{Op: kadm.SetConfig, Name: brokerThrottles[2], Value: kadm.StringPtr(strconv.FormatInt(dirs, 10))})
+	copying := map[int32]bool{}
+	for _, d := range dirMoves(moves) {
+		copying[d.broker] = true
 	}
-	if err := altered(admin.AlterBrokerConfigs(c.Context, changes, slices.Sorted(maps.Keys(involved))...)); err != nil {
+	err = c.setRate(admin, involved, rate, brokerThrottles[:2])
+	if err == nil {
+		err = c.setRate(admin, copying, dirs, brokerThrottles[2:])
+	}
+	if err != nil || c.JSON {
 		return err
-	}
-	if c.JSON {
-		return nil
 	}
 	fmt.Fprintln(c.Out, "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is removed.")
 	if rate >= 0 {
@@ -292,6 +258,18 @@ func (c *Call) throttle(admin *kadm.Client, moves, current []move, going []kadm.
 		fmt.Fprintf(c.Out, "The replica-alter-dir throttle limit was set to %d B/s\n", dirs)
 	}
 	return nil
+}
+
+// setRate sets a throttle of brokers, unless it is negative.
+func (c *Call) setRate(admin *kadm.Client, brokers map[int32]bool, rate int64, keys []string) error {
+	if rate < 0 || len(brokers) == 0 { // of no brokers it would be that of all
+		return nil
+	}
+	var changes []kadm.AlterConfig
+	for _, k := range keys {
+		changes = append(changes, kadm.AlterConfig{Op: kadm.SetConfig, Name: k, Value: kadm.StringPtr(strconv.FormatInt(rate, 10))})
+	}
+	return altered(admin.AlterBrokerConfigs(c.Context, changes, slices.Sorted(maps.Keys(brokers))...))
 }
 
 func altered(done kadm.AlterConfigsResponses, err error) error {
@@ -382,17 +360,42 @@ func (c *Call) reportMoves(admin *kadm.Client, k *kgo.Client, moves []move) (els
 			fmt.Fprintln(c.Out, line)
 		}
 	}
-	if c.JSON {
-		if err := c.printJSON(map[string]any{"partitions": states}); err != nil {
-			return elsewhere, err
+	over, aside, err := c.reportDirs(admin, moves, states)
+	elsewhere += aside
+	if err == nil && over && len(going) == 0 && !c.Args.Has("preserve-throttles") {
+		err = c.clearThrottles(admin, moves, brokers)
+	}
+	return elsewhere, err
+}
+
+// reportDirs tells how the moves to log directories stand, in the document with
+// those of the partitions, whether all are over, and how many partitions that are
+// on the right brokers are in another one there.
+func (c *Call) reportDirs(admin *kadm.Client, moves []move, partitions map[string]string) (over bool, elsewhere int, err error) {
+	found, err := c.dirStates(admin, dirMoves(moves))
+	if err != nil {
+		return false, 0, err
+	}
+	over = true
+	states, aside := map[string]string{}, map[string]bool{}
+	var lines []string
+	for _, s := range found {
+		states[s.String()] = s.state
+		lines = append(lines, s.line)
+		over = over && s.state != dirMoving && s.state != dirMissing
+		if s.state == dirDifferent && partitions[s.move.String()] == "done" {
+			aside[s.move.String()] = true
 		}
-	} else {
-		fmt.Fprintln(c.Out)
 	}
-	if len(going) == 0 && !c.Args.Has("preserve-throttles") {
-		return elsewhere, c.clearThrottles(admin, moves, brokers)
+	if !c.JSON {
+		fmt.Fprintln(c.Out, strings.Join(lines, "\n"))
+		return over, len(aside), nil
 	}
-	return elsewhere, nil
+	document := map[string]any{"partitions": partitions}
+	if len(states) > 0 {
+		document["logDirs"] = states
+	}
+	return over, len(aside), c.printJSON(document)
 }
 
 func (c *Call) cancelMoves(admin *kadm.Client, k *kgo.Client) error {
@@ -448,17 +451,17 @@ func (c *Call) awaitMoves(admin *kadm.Client, k *kgo.Client, moves []move) error
 	bar := c.progress("partitions moved", int64(len(moves)))
 	defer bar.end()
 	for late := 0; late < lateMetadata; {
-		going, err := c.active(k, moves)
+		moving, err := c.moving(admin, k, moves)
 		if err != nil {
 			return err
 		}
-		if len(going) == 0 {
+		if moving == 0 {
 			if there, err := c.areThere(admin, moves); there || err != nil {
 				break // an error comes again
 			}
 			late++
 		} else {
-			bar.show(int64(len(moves) - len(going)))
+			bar.show(int64(len(moves) - moving))
 		}
 		if !pause(c.Context, time.Second) {
 			return c.Context.Err()
@@ -474,6 +477,23 @@ func (c *Call) awaitMoves(admin *kadm.Client, k *kgo.Client, moves []move) error
 		err = says("%d of %d partitions are not where they should be: another command cancelled or changed their moves.", elsewhere, len(moves))
 	}
 	return err
+}
+
+// moving counts the partitions that move between brokers or, when there are none,
+// within brokers.
+func (c *Call) moving(admin *kadm.Client, k *kgo.Client, moves []move) (int, error) {
+	going, err := c.active(k, moves)
+	if err != nil || len(going) > 0 {
+		return len(going), err
+	}
+	found, err := c.dirStates(admin, dirMoves(moves))
+	copied := map[string]bool{}
+	for _, s := range found {
+		if s.state == dirMoving {
+			copied[s.move.String()] = true
+		}
+	}
+	return len(copied), err
 }
 
 // areThere tells whether all partitions have the replicas that they should.

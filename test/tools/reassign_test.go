@@ -2,8 +2,10 @@ package tools
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"barnabas/test/real"
 )
@@ -94,4 +96,57 @@ func TestAnAdditionalPlanKeepsTheThrottledReplicasOfAnother(t *testing.T) {
 		c.hasThrottle(plan.leaders, plan.followers, "11")
 	}
 	c.moves("w-0: replicas: 3,2,1. adding: 3.")
+}
+
+// A plan that names log directories moves a replica within its broker and makes
+// another where it is to be on a new broker, which the controller tells of it
+// only later. It is under way, and its throttle stays, until the copy within the
+// broker is done.
+func TestAPlanMovesReplicasToItsLogDirectories(t *testing.T) {
+	broker := func(id int, more ...string) (*real.BarnabasBroker, []string) {
+		dir := t.TempDir()
+		dirs := []string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}
+		return real.Barnabas(t, id, append(more, "log.dirs="+strings.Join(dirs, ","), "alter.log.dirs.replication.quota.window.size.seconds=3600")...), dirs
+	}
+	first, from := broker(1)
+	second, to := broker(2, "zookeeper.connect="+first.Keeper)
+	p := place{broker: first.Addr + "," + second.Addr, zookeeper: first.Keeper}
+	c := commands{t, p.broker, p.zookeeper, t.TempDir()}
+	c.run("topics --bootstrap-server @B --create --topic w --replica-assignment 1", "")
+	c.run("topics --bootstrap-server @B --create --topic n --replica-assignment 1", "")
+	p.act(t, []string{"% settle", "% fill w"})
+	if has, _ := filepath.Glob(filepath.Join(from[1], "w-0")); has != nil {
+		from[0], from[1] = from[1], from[0]
+	}
+	c.file("dirs.json", fmt.Sprintf(`{"version":1,"partitions":[{"topic":"w","partition":0,"replicas":[1],"log_dirs":[%q]},{"topic":"n","partition":0,"replicas":[2],"log_dirs":[%q]}]}`, from[1], to[1]))
+	execute := "reassign-partitions --bootstrap-server @B --execute --reassignment-json-file @D/dirs.json --replica-alter-log-dirs-throttle "
+	started := "Successfully started partition reassignments for n-0,w-0\n" +
+		"Successfully started moving log directory to " + from[1] + " for replica w-0 with broker 1 \n" +
+		"Successfully started moving log directory to " + to[1] + " for replica n-0 with broker 2 \n"
+	if out := c.run(execute+"10", ""); !strings.HasSuffix(out, started) {
+		t.Errorf("want %s: %s", started, out)
+	}
+	p.act(t, []string{"% moved"})
+	verify := "--bootstrap-server @B --verify --reassignment-json-file @D/dirs.json"
+	states := "Status of partition reassignment:\nReassignment of partition n-0 is completed.\nReassignment of partition w-0 is completed.\n" +
+		"Reassignment of replica w-0-1 is still in progress.\nReassignment of replica n-0-2 completed successfully.\n"
+	theirs := real.Run(t, time.Minute, real.Java(t, "3.9.1", "org.apache.kafka.tools.reassign.ReassignPartitionsCommand", step{line: verify}.args(c.broker, c.zookeeper, c.dir)...))
+	if out := c.run("reassign-partitions "+verify, ""); out != states || theirs != states {
+		t.Errorf("want %s: %s\nKafka's script: %s", states, out, theirs)
+	}
+	limit := "  replica.alter.log.dirs.io.max.bytes.per.second=10 "
+	if out := c.run("configs --bootstrap-server @B --describe --broker 1", ""); !strings.Contains(out, limit) {
+		t.Errorf("no %s in %s", limit, out)
+	}
+	// Who waits waits for the copy.
+	out := c.run(execute+"1000000000 --wait", "")
+	if over := strings.Replace(states, "is still in progress", "completed successfully", 1) + "Clearing broker-level throttles on brokers 1,2\nClearing topic-level throttles on topics n,w\n"; !strings.HasSuffix(out, over) {
+		t.Errorf("want %s: %s", over, out)
+	}
+	if has, err := filepath.Glob(filepath.Join(from[1], "w-0")); has == nil {
+		t.Error("w-0 is not in", from[1], err)
+	}
+	if has, err := filepath.Glob(filepath.Join(to[1], "n-0")); has == nil {
+		t.Error("n-0 is not in", to[1], err)
+	}
 }
