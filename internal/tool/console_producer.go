@@ -76,14 +76,9 @@ func runConsoleProducer(c *Call) error {
 	if err != nil {
 		return err
 	}
-	secure, err := security(props)
+	secure, err := takeSecurity(props)
 	if err != nil {
 		return err
-	}
-	for name := range props { // what security has read
-		if strings.HasPrefix(name, "sasl.") || strings.HasPrefix(name, "ssl.") || strings.HasPrefix(name, "security.") {
-			delete(props, name)
-		}
 	}
 	p, err := client.NewProducer(client.ClientID("console-producer"), client.ProducerProperties(props), client.Native(append(secure, kgo.DialTimeout(5*time.Second))...))
 	if err != nil {

@@ -262,11 +262,14 @@ func runProducerPerf(c *Call) error {
 	if _, set := r.props["delivery.timeout.ms"]; !set {
 		r.props["delivery.timeout.ms"] = "120000"
 	}
-	options := []client.ProducerOption{client.ClientID("perf-producer-client"), client.Queue(1<<20, 32<<20), client.ProducerProperties(r.props)}
+	secure, err := takeSecurity(r.props)
+	if err != nil {
+		return err
+	}
 	if r.transaction > 0 {
 		r.props["transactional.id"] = r.id
 	}
-	p, err := client.NewProducer(options...)
+	p, err := client.NewProducer(client.ClientID("perf-producer-client"), client.Queue(1<<20, 32<<20), client.ProducerProperties(r.props), client.Native(secure...))
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package tool
 import (
 	"crypto/tls"
 	"fmt"
+	"maps"
 	"regexp"
 	"strings"
 
@@ -39,6 +40,16 @@ func security(props map[string]string) ([]kgo.Opt, error) {
 		opts = append(opts, kgo.SASL(m))
 	}
 	return opts, nil
+}
+
+// takeSecurity is security for a producer, whose properties it takes out of
+// props: the producer does not know them.
+func takeSecurity(props map[string]string) ([]kgo.Opt, error) {
+	secure, err := security(props)
+	maps.DeleteFunc(props, func(name, _ string) bool {
+		return strings.HasPrefix(name, "sasl.") || strings.HasPrefix(name, "ssl.") || strings.HasPrefix(name, "security.")
+	})
+	return secure, err
 }
 
 // tlsConfig makes one of Java's properties ssl.*. Its errors name the property.

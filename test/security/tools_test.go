@@ -57,6 +57,9 @@ func TestCommandsOverTLS(t *testing.T) {
 		if got != "secret\n" {
 			t.Errorf("read %q", got)
 		}
+		real.Run(t, time.Minute, ours("", "producer-perf-test", "--topic", topic, "--num-records", "5", "--record-size", "10", "--throughput", "-1",
+			"--producer.config", file, "--producer-props", "bootstrap.servers="+ssl))
+		real.Run(t, time.Minute, ours("", "consumer-perf-test", "--bootstrap-server", ssl, "--consumer.config", file, "--topic", topic, "--messages", "5"))
 		for _, args := range [][]string{
 			{"configs", "--describe", "--topic", topic}, {"consumer-groups", "--describe", "--group", "g"}, {"get-offsets", "--topic", topic},
 			{"leader-election", "--election-type", "preferred", "--all-topic-partitions"}, {"reassign-partitions", "--list"},
