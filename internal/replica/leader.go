@@ -53,6 +53,9 @@ func (p *Partition) Fetched(f *FollowerFetch, leo int64) {
 		p.tellCommitted()
 	}
 	p.m.submit(change)
+	if end < f.Offset { // read before a sync that the follower did not wait for was over
+		p.advance(p.log.CommitEnd(), 0)
+	}
 }
 
 // Nearest chooses the replica that a consumer at an offset is sent to, among

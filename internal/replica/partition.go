@@ -263,7 +263,7 @@ func (p *Partition) become(v *View) error {
 		p.hw.Store(p.log.HighWatermark())
 	}
 	if v.Role == Leader && p.hw.Load() < end { // else a log that was left cleanly need not be loaded
-		p.hw.Store(max(p.hw.Load(), p.log.StartOffset()))
+		p.raise(p.log.StartOffset()) // it may be moving still
 	}
 	minISR := p.log.Config().MinInsyncReplicas
 	// In one step, so that no change of the ISR is asked for with the view before.

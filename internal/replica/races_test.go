@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -91,6 +92,41 @@ func TestAnIdleFollowerIsNotLateWhileAnAppendIsUnderWay(t *testing.T) {
 	defer p.mu.Unlock()
 	if p.mu.change != nil {
 		t.Errorf("ISR %v is asked for, though nobody is late", p.mu.change.isr)
+	}
+}
+
+// A follower copies what is not on the leader's disk yet. When it says so while
+// the sync ends, whoever comes second sees both.
+func TestTheHighWatermarkFollowsAFollowerThatIsFasterThanTheSync(t *testing.T) {
+	p := leading(t, &judge{most: 3}, config.LatestIBP, time.Hour, 1, 2)
+	c, err := config.NewBroker(map[string]string{"broker.id": "1", "zookeeper.connect": "unused:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	topic, err := c.Topic(map[string]string{"flush.messages": "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.put(t, 1)
+	p.log.SetConfig(topic) // nothing of it is synced
+	fetching, synced := make(chan struct{}), make(chan struct{})
+	p.mu.Lock()
+	go func() {
+		close(fetching)
+		p.fetchedBy(2, 1) // which reads the log's end, and waits for the lock
+		close(synced)
+	}()
+	<-fetching
+	for range 100 {
+		runtime.Gosched()
+	}
+	if err := p.log.Flush(); err != nil {
+		t.Error(err)
+	}
+	p.mu.Unlock()
+	<-synced
+	if hw := p.HighWatermark(); hw != 1 {
+		t.Error("high watermark", hw)
 	}
 }
 

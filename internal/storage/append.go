@@ -122,11 +122,7 @@ func (l *Log) appendLocked(req AppendRequest, sum summary, m marker) (AppendInfo
 		return info, err
 	}
 	record.AssignOffsets(req.Records, base, req.LeaderEpoch)
-	if sum.producer && l.unstable.Load() < 0 && record.Batch(req.Records).Transactional() {
-		l.unstable.Store(base) // before the high watermark can reach it
-	}
 	if err := l.writeLocked(req.Records, sum); err != nil {
-		l.unstable.Store(l.mu.producers.firstUnstable(l.hw.Load()))
 		return info, err
 	}
 	if req.LeaderEpoch >= 0 {
@@ -257,7 +253,11 @@ func (l *Log) writeLocked(set []byte, sum summary) error {
 	}
 	defer ref.release()
 	pos := seg.size.Load()
+	if sum.producer && l.unstable.Load() < 0 && record.Batch(set).Transactional() {
+		l.unstable.Store(sum.first) // before the high watermark can reach it
+	}
 	if n, err := ref.file.WriteAt(set, pos); err != nil || n < len(set) {
+		l.unstable.Store(l.mu.producers.firstUnstable(l.hw.Load()))
 		return l.cutBackLocked(ref, seg, pos, err)
 	}
 	if !seg.dirty.Load() {

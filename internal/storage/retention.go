@@ -202,6 +202,9 @@ func (l *Log) rollForRetention(now, end int64) (bool, error) {
 	if l.tail.end.Load() != end {
 		return false, nil
 	}
+	if l.active().size.Load() == 0 { // of an append that rolled, and failed
+		return true, nil
+	}
 	return true, l.rollLocked(end, now)
 }
 
