@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -41,10 +42,42 @@ func consumerPerfCommand() *Command {
 	}
 }
 
-// consumed counts what a run has taken.
+// consumed counts what a run has taken, and how long it waited for partitions.
 type consumed struct {
 	records, bytes int64
-	assigned       time.Time
+	joined         time.Duration
+}
+
+// joins adds up how long a member of a group is without its partitions.
+//
+// Lock: mu, over all.
+type joins struct {
+	mu    sync.Mutex
+	since time.Time // the start, or what was revoked; zero: they are assigned
+	all   time.Duration
+}
+
+func (j *joins) revoked(context.Context, *kgo.Client, map[string][]int32) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.since.IsZero() {
+		j.since = time.Now()
+	}
+}
+
+func (j *joins) assigned(context.Context, *kgo.Client, map[string][]int32) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.since.IsZero() {
+		j.all += time.Since(j.since)
+		j.since = time.Time{}
+	}
+}
+
+func (j *joins) total() time.Duration {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.all
 }
 
 func runConsumerPerf(c *Call) error {
@@ -88,15 +121,22 @@ func runConsumerPerf(c *Call) error {
 	if a.Has("from-latest") {
 		at = kgo.NewOffset().AtEnd()
 	}
-	run := &consumed{}
+	start := time.Now()
+	join := &joins{since: start}
 	k, err := c.kafkaAt(servers, props, kgo.ConsumeTopics(a.Text("topic")), kgo.ConsumerGroup(group), kgo.ConsumeResetOffset(at),
 		kgo.FetchMaxPartitionBytes(int32(size)), kgo.FetchMaxWait(500*time.Millisecond), kgo.Balancers(kgo.RangeBalancer(), kgo.CooperativeStickyBalancer()),
-		kgo.OnPartitionsAssigned(func(context.Context, *kgo.Client, map[string][]int32) { run.assigned = time.Now() }))
+		kgo.OnPartitionsAssigned(join.assigned), kgo.OnPartitionsLost(join.revoked),
+		kgo.OnPartitionsRevoked(func(ctx context.Context, k *kgo.Client, parts map[string][]int32) {
+			if err := k.CommitUncommittedOffsets(ctx); err != nil {
+				fmt.Fprintln(c.Err, "Offsets were not committed: "+text(err))
+			}
+			join.revoked(ctx, k, parts)
+		}))
 	if err != nil {
 		return err
 	}
 	defer k.Close()
-	return c.measure(k, run, most, time.Duration(wait)*time.Millisecond, time.Duration(interval)*time.Millisecond)
+	return c.measure(k, join, start, most, time.Duration(wait)*time.Millisecond, time.Duration(interval)*time.Millisecond)
 }
 
 func (c *Call) perfHeader() {
@@ -115,10 +155,10 @@ func perfTime(t time.Time) string {
 	return t.Format("2006-01-02 15:04:05") + fmt.Sprintf(":%03d", t.Nanosecond()/1e6)
 }
 
-func (c *Call) measure(k *kgo.Client, run *consumed, most int64, wait, interval time.Duration) error {
+func (c *Call) measure(k *kgo.Client, join *joins, start time.Time, most int64, wait, interval time.Duration) error {
 	detailed := c.Args.Has("show-detailed-stats")
-	start := time.Now()
-	window, before := start, *run
+	run := consumed{}
+	window, before := start, run
 	bar := c.progress("records consumed", most)
 	defer bar.end()
 	last := start // when records came
@@ -147,25 +187,25 @@ func (c *Call) measure(k *kgo.Client, run *consumed, most int64, wait, interval 
 			run.bytes += int64(len(r.Key) + len(r.Value))
 		})
 		if detailed && time.Since(window) >= interval {
-			c.printPerf("", window, time.Now(), consumed{run.records - before.records, run.bytes - before.bytes, run.assigned}, start, *run)
-			window, before = time.Now(), *run
+			run.joined = join.total()
+			now := time.Now()
+			c.printPerf("", window, now, consumed{run.records - before.records, run.bytes - before.bytes, run.joined - before.joined}, run)
+			window, before = now, run
 		}
 	}
 	bar.end()
 	if detailed && !c.JSON {
 		return nil
 	}
-	return c.printPerf(perfTime(start)+", ", start, time.Now(), *run, start, *run)
+	run.joined = join.total()
+	return c.printPerf(perfTime(start)+", ", start, time.Now(), run, run)
 }
 
 // printPerf writes one line: of a window, with the totals so far, or of all.
-func (c *Call) printPerf(first string, from, to time.Time, part consumed, start time.Time, total consumed) error {
+func (c *Call) printPerf(first string, from, to time.Time, part, total consumed) error {
 	mb, passed := float64(part.bytes)/(1<<20), to.Sub(from).Seconds()
-	join := int64(0)
-	if !total.assigned.IsZero() {
-		join = max(total.assigned.Sub(start).Milliseconds(), 0)
-	}
-	fetch := max(to.Sub(from).Seconds()-float64(join)/1000, 0.001)
+	join := part.joined.Milliseconds()
+	fetch := max(passed-float64(join)/1000, 0.001)
 	if c.JSON {
 		return c.printJSON(map[string]any{"mb": mb, "mbPerSec": mb / passed, "records": part.records, "recordsPerSec": float64(part.records) / passed, "rebalanceMs": join})
 	}

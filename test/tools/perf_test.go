@@ -67,9 +67,23 @@ func TestPerformanceCommandsWriteAsKafkas(t *testing.T) {
 			t.Errorf("%s: %d records, the log ends at %d", s.what, len(ours), end)
 		}
 	}
-	for _, what := range []string{"", " --hide-header", " --show-detailed-stats --reporting-interval 1", " --from-latest --timeout 500", " --group g"} {
+	for _, what := range []string{"", " --hide-header", " --show-detailed-stats --reporting-interval 1", " --from-latest --timeout 500", " --group "} {
 		line := "--bootstrap-server @B --topic ours0 --messages 200" + what
-		compareShapes(t, line, c.run("consumer-perf-test "+line, ""), theirs("ConsumerPerformance", line))
+		mine, its := line, line
+		if what == " --group " { // whose offsets are committed
+			mine, its = line+"ours", line+"theirs"
+		}
+		compareShapes(t, line, c.run("consumer-perf-test "+mine, ""), theirs("ConsumerPerformance", its))
+	}
+	k, err := kgo.NewClient(kgo.SeedBrokers(c.broker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	for _, group := range []string{"ours", "theirs"} {
+		if at := offsets(t, k, group, "ours0"); at[0] != 200 {
+			t.Errorf("group %s of consumer-perf-test committed %v, not 200", group, at)
+		}
 	}
 	for line, want := range map[string]string{
 		"--num-records 1 --record-size 1 --throughput -1":                                                      "argument --topic is required",

@@ -1,0 +1,57 @@
+package tool
+
+import (
+	"bytes"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The time without partitions is that of every rebalance, and of the start.
+func TestJoinsAddUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &joins{since: time.Now()}
+		after := func(d time.Duration, happens func(), want time.Duration) {
+			t.Helper()
+			time.Sleep(d)
+			happens()
+			if got := j.total(); got != want {
+				t.Errorf("%v, want %v", got, want)
+			}
+		}
+		assigned, revoked := func() { j.assigned(nil, nil, nil) }, func() { j.revoked(nil, nil, nil) }
+		after(3*time.Second, assigned, 3*time.Second)
+		after(10*time.Second, revoked, 3*time.Second)
+		after(time.Second, revoked, 3*time.Second) // what is lost after that
+		after(time.Second, assigned, 5*time.Second)
+		after(time.Second, assigned, 5*time.Second) // more, of a cooperative group
+		var both sync.WaitGroup
+		both.Go(revoked)
+		both.Go(func() { j.total() })
+		both.Wait()
+	})
+}
+
+// A line takes off what its own window lost to rebalances.
+func TestPerfLinesAreOfTheirWindow(t *testing.T) {
+	var out bytes.Buffer
+	c := &Call{Out: &out, Args: &Args{}}
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	total := consumed{300, 3 << 20, 3 * time.Second}
+	for _, err := range []error{
+		c.printPerf("", start.Add(5*time.Second), start.Add(10*time.Second), consumed{100, 1 << 20, 0}, total),
+		c.printPerf("", start.Add(5*time.Second), start.Add(10*time.Second), consumed{100, 1 << 20, time.Second}, total),
+		c.printPerf("start, ", start, start.Add(10*time.Second), total, total),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "2026-01-02 03:04:15:000, 0, 3.0000, 0.2000, 300, 20.0000, 0, 5000, 0.2000, 20.0000\n" +
+		"2026-01-02 03:04:15:000, 0, 3.0000, 0.2000, 300, 20.0000, 1000, 4000, 0.2500, 25.0000\n" +
+		"start, 2026-01-02 03:04:15:000, 3.0000, 0.3000, 300, 30.0000, 3000, 7000, 0.4286, 42.8571\n"
+	if got := out.String(); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
