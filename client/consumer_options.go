@@ -134,7 +134,11 @@ func OffsetStorage(s Storage) ConsumerOption {
 // turns it off: then only Commit does it (auto.commit.enable,
 // auto.commit.interval.ms).
 func AutoCommit(interval time.Duration) ConsumerOption {
-	return consumerOption(func(c *consumerConfig) { c.autoCommit, c.commitInterval = interval > 0, interval })
+	return consumerOption(func(c *consumerConfig) {
+		if c.autoCommit = interval > 0; c.autoCommit {
+			c.commitInterval = interval
+		}
+	})
 }
 
 // ExcludeInternalTopics says whether filters pass __consumer_offsets; they do

@@ -23,7 +23,7 @@ func (c *Consumer) apply(ctx context.Context, want map[wire.TopicPartition]int) 
 			release = append(release, o)
 		}
 	}
-	if err := c.release(ctx, release, c.config.autoCommit); err != nil {
+	if err := c.release(ctx, release, 0); err != nil {
 		return err
 	}
 	var claim []*owned
@@ -61,16 +61,25 @@ func (c *Consumer) stop(parts []*owned) {
 	c.feed.remove(parts)
 }
 
-// release gives partitions up.
-func (c *Consumer) release(ctx context.Context, parts []*owned, commit bool) error {
+// release gives partitions up. A commit that fails is tried again so many times.
+func (c *Consumer) release(ctx context.Context, parts []*owned, retries int) error {
 	if len(parts) > 0 {
 		c.stop(parts)
 		if f := c.config.listener.BeforeRelease; f != nil {
 			f(byTopic(parts), func(ctx context.Context) error { return c.commit(ctx, parts) })
 		}
-		if commit {
-			if err := c.commit(ctx, parts); err != nil {
-				c.config.logger.Warn("offsets of released partitions were not committed", "err", err)
+		for try := 0; c.config.autoCommit && ctx.Err() == nil; try++ {
+			err := c.commit(ctx, parts)
+			if err == nil {
+				break
+			}
+			c.config.logger.Warn("offsets of released partitions were not committed", "err", err)
+			if try == retries {
+				break
+			}
+			select {
+			case <-time.After(time.Second): // offsets.channel.backoff.ms
+			case <-ctx.Done():
 			}
 		}
 		for _, o := range parts {
@@ -302,16 +311,7 @@ func (c *Consumer) leave() {
 	if len(parts) == 0 || !c.zk.Connected() {
 		return
 	}
-	tries := 1
-	if c.config.autoCommit {
-		tries += c.config.commitRetries
-	}
-	err := errors.New("not tried")
-	for ; err != nil && tries > 0 && ctx.Err() == nil; tries-- {
-		err = c.release(ctx, parts, c.config.autoCommit)
-		parts = nil
-	}
-	if err != nil {
+	if err := c.release(ctx, parts, c.config.commitRetries); err != nil {
 		c.config.logger.Warn("the consumer did not leave its group cleanly; its session's end will do it", "err", err)
 	}
 }

@@ -59,3 +59,15 @@ func TestBadPropertiesAreNamedTogether(t *testing.T) {
 	}
 	_ = p.Close(t.Context())
 }
+
+// Auto commit that an option turned off and a property turns on again has
+// Kafka's interval.
+func TestAutoCommitHasAnInterval(t *testing.T) {
+	c := defaultConsumerConfig()
+	AutoCommit(0).consumer(c)
+	c.props = map[string]string{"auto.commit.enable": "true"}
+	c.applyProperties()
+	if !c.autoCommit || c.commitInterval != time.Minute {
+		t.Errorf("auto commit %t, every %v", c.autoCommit, c.commitInterval)
+	}
+}

@@ -3,12 +3,15 @@ package client
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"barnabas/client"
+	"barnabas/internal/jute"
 	"barnabas/internal/znode"
+	"barnabas/internal/zookeeper"
 	"barnabas/test/real"
 )
 
@@ -79,6 +82,59 @@ func TestOffsetsAreThoseOfWhatWasTaken(t *testing.T) {
 			}
 		}
 	})
+}
+
+// onWarning calls a function at each warning.
+type onWarning struct {
+	slog.Handler
+	f func()
+}
+
+func (h onWarning) Enabled(context.Context, slog.Level) bool { return true }
+
+func (h onWarning) Handle(_ context.Context, r slog.Record) error {
+	if r.Level == slog.LevelWarn {
+		h.f()
+	}
+	return nil
+}
+
+// A commit that fails while the consumer closes is tried again.
+func TestTheLastCommitIsTriedAgain(t *testing.T) {
+	b := real.Barnabas(t, 1)
+	c := cluster{b.Addr, b.Keeper}
+	zk := zookeeperClient(t, c.zookeeper)
+	ctx := within(t, 2*time.Minute)
+	createTopic(t, c.broker, "last", 1, nil)
+	numbers(t, c, "last", 0, 20)
+	path := znode.ConsumerOffsetPath("g", "last", 0)
+	if _, _, err := zk.CreateRecursive(ctx, path, znode.EncodeConsumerOffset(0), zookeeper.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	locked := []jute.ACL{{Perms: jute.PermRead | jute.PermAdmin, ID: jute.WorldACL()[0].ID}}
+	failures := 0 // of the consumer, until it is closed
+	open := func() {
+		failures++
+		if _, err := zk.SetACL(ctx, path, jute.WorldACL(), zookeeper.AnyVersion); err != nil {
+			t.Error(err)
+		}
+	}
+	var got received
+	consumer := ours(t, c, &got, "g", "one", client.AutoCommit(time.Hour), client.Logger(slog.New(onWarning{slog.DiscardHandler, open})))
+	streams, err := consumer.Streams(ctx, map[string]int{"last": 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	takeSome(t, streams["last"][0], 7)
+	if _, err := zk.SetACL(ctx, path, locked, zookeeper.AnyVersion); err != nil {
+		t.Fatal(err)
+	}
+	failures = 0
+	consumer.Close()
+	data, _, err := zk.Get(ctx, path)
+	if err != nil || string(data) != "7" || failures != 1 {
+		t.Errorf("after %d failures the offset is %q, %v; want 7", failures, data, err)
+	}
 }
 
 // When ZooKeeper forgets the session, the consumer joins again and goes on.
