@@ -70,6 +70,26 @@ func (c *Call) moveDirs(admin *kadm.Client, list []dirMove) error {
 	return nil
 }
 
+// cancelDirs moves the replicas that are being copied back to where they are, and
+// returns their names.
+func (c *Call) cancelDirs(admin *kadm.Client, list []dirMove) (names []string, err error) {
+	found, err := c.dirStates(admin, list)
+	if err != nil {
+		return nil, err
+	}
+	var back []dirMove
+	for _, s := range found {
+		if s.state == dirMoving {
+			s.dir = s.now
+			back, names = append(back, s.dirMove), append(names, s.String())
+		}
+	}
+	if back == nil && !c.JSON {
+		fmt.Fprintln(c.Out, "None of the specified partition moves are active.")
+	}
+	return names, c.moveDirs(admin, back)
+}
+
 func (c *Call) moveDir(admin *kadm.Client, d dirMove) error {
 	var req kadm.AlterReplicaLogDirsReq
 	set := kadm.TopicsSet{}

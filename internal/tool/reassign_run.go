@@ -424,16 +424,17 @@ func (c *Call) cancelMoves(admin *kadm.Client, k *kgo.Client) error {
 	}
 	switch {
 	case c.JSON:
-		if err := c.printJSON(map[string]any{"cancelled": append([]string{}, names...)}); err != nil {
-			return err
-		}
 	case names == nil:
-		fmt.Fprint(c.Out, "None of the specified partition reassignments are active.\nNone of the specified partition moves are active.\n")
+		fmt.Fprintln(c.Out, "None of the specified partition reassignments are active.")
 	default:
-		fmt.Fprintf(c.Out, "Successfully cancelled partition reassignment%s for: %s\nNone of the specified partition moves are active.\n", map[bool]string{true: "s"}[len(names) > 1], strings.Join(names, ","))
+		fmt.Fprintf(c.Out, "Successfully cancelled partition reassignment%s for: %s\n", map[bool]string{true: "s"}[len(names) > 1], strings.Join(names, ","))
 	}
-	if c.Args.Has("preserve-throttles") {
-		return nil
+	back, err := c.cancelDirs(admin, dirMoves(moves))
+	if err == nil && c.JSON {
+		err = c.printJSON(map[string]any{"cancelled": append(append([]string{}, names...), back...)})
+	}
+	if err != nil || c.Args.Has("preserve-throttles") {
+		return err
 	}
 	_, brokers, err := c.checkMoves(admin, moves)
 	if err != nil {

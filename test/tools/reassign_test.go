@@ -138,7 +138,15 @@ func TestAPlanMovesReplicasToItsLogDirectories(t *testing.T) {
 	if out := c.run("configs --bootstrap-server @B --describe --broker 1", ""); !strings.Contains(out, limit) {
 		t.Errorf("no %s in %s", limit, out)
 	}
-	// Who waits waits for the copy.
+	// The copy is cancelled, and begun again; who waits waits for it.
+	cancelled := "None of the specified partition reassignments are active.\nSuccessfully started moving log directory to " + from[0] + " for replica w-0 with broker 1 \n"
+	if out := c.run("reassign-partitions --bootstrap-server @B --cancel --preserve-throttles --reassignment-json-file @D/dirs.json", ""); out != cancelled {
+		t.Errorf("want %s: %s", cancelled, out)
+	}
+	still := "Partition w-0 on broker 1 is not being moved from log dir " + from[0] + " to " + from[1] + ".\n"
+	if out := c.run("reassign-partitions "+verify+" --preserve-throttles", ""); !strings.Contains(out, still) {
+		t.Errorf("want %s: %s", still, out)
+	}
 	out := c.run(execute+"1000000000 --wait", "")
 	if over := strings.Replace(states, "is still in progress", "completed successfully", 1) + "Clearing broker-level throttles on brokers 1,2\nClearing topic-level throttles on topics n,w\n"; !strings.HasSuffix(out, over) {
 		t.Errorf("want %s: %s", over, out)
