@@ -14,13 +14,13 @@ func TestJoinsAddUp(t *testing.T) {
 		j := &joins{since: time.Now()}
 		after := func(d time.Duration, happens func(), want time.Duration) {
 			t.Helper()
-			time.Sleep(d)
+			<-time.After(d)
 			happens()
 			if got := j.total(); got != want {
 				t.Errorf("%v, want %v", got, want)
 			}
 		}
-		assigned, revoked := func() { j.assigned(nil, nil, nil) }, func() { j.revoked(nil, nil, nil) }
+		assigned, revoked := func() { j.assigned(t.Context(), nil, nil) }, func() { j.revoked(t.Context(), nil, nil) }
 		after(3*time.Second, assigned, 3*time.Second)
 		after(10*time.Second, revoked, 3*time.Second)
 		after(time.Second, revoked, 3*time.Second) // what is lost after that
