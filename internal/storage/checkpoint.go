@@ -88,9 +88,10 @@ func formatOffsets(offsets map[wire.TopicPartition]int64) []byte {
 // offsetCheckpoint is one checkpoint file of a log directory. It belongs to one
 // goroutine at a time (logDir.checkpoints).
 type offsetCheckpoint struct {
-	fs   vfs.FS
-	path string
-	last []byte // what the file holds, nil when not known
+	fs     vfs.FS
+	path   string
+	last   []byte // what the file holds, nil when not known
+	synced bool   // that is on the disk
 }
 
 // read returns the entries; none when the file is absent. A damaged file is an
@@ -112,16 +113,17 @@ func (c *offsetCheckpoint) read() (map[wire.TopicPartition]int64, error) {
 	return offsets, nil
 }
 
-// write replaces the file unless it holds these entries already.
+// write replaces the file unless it holds these entries already, on the disk if
+// it is to be durable.
 func (c *offsetCheckpoint) write(offsets map[wire.TopicPartition]int64, durable bool) error {
 	data := formatOffsets(offsets)
-	if bytes.Equal(data, c.last) {
+	if bytes.Equal(data, c.last) && (c.synced || !durable) {
 		return nil
 	}
 	if err := vfs.WriteFileAtomic(c.fs, c.path, data, 0o644, durable); err != nil {
 		c.last = nil
 		return err
 	}
-	c.last = data
+	c.last, c.synced = data, durable
 	return nil
 }

@@ -86,7 +86,7 @@
 //     gone that compaction keeps.
 //  13. A log that moves to another directory is, at each moment and after a crash,
 //     whole in one of the two; the copy is on the disk before it counts.
-//  13. After a truncation no epoch begins at the log's end or beyond, also when
+//  14. After a truncation no epoch begins at the log's end or beyond, also when
 //     no record had to go: a leader would take a follower with one for diverging,
 //     for ever.
 package storage

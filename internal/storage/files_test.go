@@ -133,3 +133,18 @@ func TestEveryErrorHasACode(t *testing.T) {
 		}
 	}
 }
+
+// What was written without a sync is written again when it is to be durable.
+func TestACheckpointIsDurableWhenAsked(t *testing.T) {
+	mem := vfs.NewMem()
+	must(t, mem.MkdirAll("/d", 0o755))
+	must(t, mem.SyncAll("/d"))
+	c := offsetCheckpoint{fs: mem, path: "/d/c"}
+	offsets := map[wire.TopicPartition]int64{tp0: 7}
+	must(t, c.write(offsets, false))
+	must(t, c.write(offsets, true))
+	lost := offsetCheckpoint{fs: mem.CrashClone(vfs.LoseUnsynced, nil), path: "/d/c"}
+	if got, err := lost.read(); err != nil || got[tp0] != 7 {
+		t.Error(got, err)
+	}
+}

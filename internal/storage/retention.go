@@ -37,7 +37,7 @@ func (l *Log) RaiseStartOffset(offset int64) error {
 	if err := l.ready(); err != nil {
 		return err
 	}
-	l.mu.Lock()
+	l.lockIdle() // not while a move changes places
 	raise := offset > l.start.Load() && offset <= l.tail.end.Load()
 	if raise {
 		l.start.Store(offset)
