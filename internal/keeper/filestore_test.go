@@ -483,7 +483,7 @@ func TestASnapshotWhoseFileCantBeOpenedIsLeftOut(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n := tries.Load(); n != 1 {
+	if n := tries.Load(); n < 1 || n > 2 { // a commit may have asked while the first was given up
 		t.Errorf("tried %d times", n)
 	}
 	if n, err := count(t, onMemory(fsys)); err != nil || n != written {

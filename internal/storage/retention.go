@@ -202,7 +202,7 @@ func (l *Log) rollForRetention(now, end int64) (bool, error) {
 	if l.tail.end.Load() != end {
 		return false, nil
 	}
-	if l.active().size.Load() == 0 { // of an append that rolled, and failed
+	if a := l.active(); a.size.Load() == 0 && a.base == end { // of an append that rolled, and failed
 		return true, nil
 	}
 	return true, l.rollLocked(end, now)
