@@ -227,6 +227,10 @@ func (c *Controller) handle(ev any) {
 		c.looked(ev)
 	case expired:
 		c.endTerm("the ZooKeeper session expired")
+		if c.later != nil { // the next look comes with Elect, after the registration
+			c.later.Stop()
+			c.later = nil
+		}
 		c.activeID.Store(-1)
 		close(ev.done)
 	case delivery:
