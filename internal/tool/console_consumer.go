@@ -323,10 +323,11 @@ func (c *Call) consume(k *kgo.Client, o *consoleConsumer) error {
 	return bad
 }
 
-// retriable tells whether an error may go away by itself.
+// retriable tells whether an error may go away by itself, as those of a member
+// that has to join its group again, and does.
 func retriable(err error) bool {
 	var code *kerr.Error
-	return errors.As(err, &code) && code.Retriable
+	return errors.As(err, &code) && (code.Retriable || code == kerr.UnknownMemberID || code == kerr.IllegalGeneration)
 }
 
 // commitStarts commits where partitions begin that have no offset yet, when they

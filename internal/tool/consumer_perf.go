@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -168,8 +169,9 @@ func (c *Call) measure(k *kgo.Client, join *joins, start time.Time, most int64, 
 		fetches := k.PollFetches(poll)
 		cancel()
 		for _, f := range fetches.Errors() {
-			if err := f.Err; !retriable(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-				return err
+			// What is no broker's word, as of a connection, is tried again until the timeout.
+			if code := (*kerr.Error)(nil); errors.As(f.Err, &code) && !retriable(code) {
+				return f.Err
 			}
 		}
 		if fetches.NumRecords() > 0 {

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // The time without partitions is that of every rebalance, and of the start.
@@ -53,5 +56,17 @@ func TestPerfLinesAreOfTheirWindow(t *testing.T) {
 		"start, 2026-01-02 03:04:15:000, 3.0000, 0.3000, 300, 30.0000, 3000, 7000, 0.4286, 42.8571\n"
 	if got := out.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// A member that is out of its group joins it again by itself: no reason to end.
+func TestWhatAMemberGetsOverIsNoEnd(t *testing.T) {
+	for err, want := range map[error]bool{
+		&kgo.ErrGroupSession{Err: kerr.UnknownMemberID}: true, kerr.IllegalGeneration: true, kerr.NotLeaderForPartition: true,
+		kerr.InconsistentGroupProtocol: false, &kgo.ErrGroupSession{Err: kerr.GroupAuthorizationFailed}: false,
+	} {
+		if got := retriable(err); got != want {
+			t.Errorf("%v: %v", err, got)
+		}
 	}
 }
