@@ -54,7 +54,7 @@ func (l local) UpdateMetadata(_ context.Context, r *kmsg.UpdateMetadataRequest) 
 	resp.ErrorCode = int16(code)
 	if code == wire.None {
 		before := l.b.metadata.Cluster()
-		removed, ok := l.b.metadata.UpdateUnlessOlder(r)
+		removed, ok := l.b.metadata.Update(r)
 		if !ok {
 			resp.ErrorCode = int16(wire.StaleControllerEpoch)
 			return resp, nil

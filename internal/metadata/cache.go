@@ -13,7 +13,7 @@ import (
 )
 
 // Cache is a broker's view of its cluster. Its methods are safe for concurrent
-// use; all but updates are free of locks that an update could hold for long.
+// use; all but Update are free of locks that an update could hold for long.
 type Cache struct {
 	cluster atomic.Pointer[Cluster]
 	topics  sync.Map // topic name to *Topic
@@ -115,24 +115,14 @@ func (c *Cache) WaitFor(ok func() bool, expired <-chan struct{}) bool {
 // keep, and returns the partitions that it removed. Topic ids of requests below
 // version 7, which have none, leave the known ones alone only as far as Kafka
 // does: such a request removes the ids of the topics it names.
-func (c *Cache) Update(r *kmsg.UpdateMetadataRequest) (removed []wire.TopicPartition) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.updateLocked(r)
-}
-
-// UpdateUnlessOlder is Update of a request that another may have overtaken. It
-// returns false, and leaves all as it is, if a later controller's was applied.
-func (c *Cache) UpdateUnlessOlder(r *kmsg.UpdateMetadataRequest) (removed []wire.TopicPartition, ok bool) {
+//
+// A request that a later controller's has overtaken changes nothing: ok is false.
+func (c *Cache) Update(r *kmsg.UpdateMetadataRequest) (removed []wire.TopicPartition, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r.ControllerEpoch < c.Cluster().ControllerEpoch {
 		return nil, false
 	}
-	return c.updateLocked(r), true
-}
-
-func (c *Cache) updateLocked(r *kmsg.UpdateMetadataRequest) (removed []wire.TopicPartition) {
 	c.mu.updates++
 	now := clusterOf(r)
 	now.follow(c.Cluster(), c.mu.updates)
@@ -150,7 +140,7 @@ func (c *Cache) updateLocked(r *kmsg.UpdateMetadataRequest) (removed []wire.Topi
 		close(c.mu.changed)
 		c.mu.changed = nil
 	}
-	return removed
+	return removed, true
 }
 
 func clusterOf(r *kmsg.UpdateMetadataRequest) *Cluster {

@@ -5,8 +5,8 @@
 // broker, not even itself.
 //
 // It owns no file, no connection and no goroutine. Whether a request is stale is
-// decided by who took it from the wire; what only [Cache.UpdateUnlessOlder] can
-// tell is that a later controller's was applied meanwhile.
+// decided by who took it from the wire; what only [Cache.Update] can tell is that
+// a later controller's was applied meanwhile.
 //
 // Locks: Cache.mu serializes updates and guards the waiters' channel. Readers
 // take no lock.

@@ -154,7 +154,7 @@ func (h *harness) remove(topic string, partitions int32) {
 	s := kmsg.NewPtrStopReplicaRequest()
 	s.Version, s.ControllerEpoch, s.BrokerEpoch = 4, 1, -1
 	u := kmsg.NewPtrUpdateMetadataRequest()
-	u.Version, u.ControllerID = 8, 1
+	u.Version, u.ControllerEpoch, u.ControllerID = 8, 1, 1
 	st := kmsg.StopReplicaRequestTopic{Topic: topic}
 	ut := kmsg.UpdateMetadataRequestTopicState{Topic: topic}
 	for i := range partitions {

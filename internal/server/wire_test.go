@@ -360,7 +360,7 @@ func TestNotLeaderNamesTheLeader(t *testing.T) {
 		{Leader: 2, LeaderEpoch: 5, ISR: []int32{2, 1}, Replicas: []int32{2, 1}}}}}
 	h.broker.Replicas.ApplyLeaderAndISR(r)
 	u := kmsg.NewPtrUpdateMetadataRequest()
-	u.Version, u.ControllerID = 8, 1
+	u.Version, u.ControllerEpoch, u.ControllerID = 8, 1, 1
 	u.LiveBrokers = []kmsg.UpdateMetadataRequestLiveBroker{{ID: 2, Endpoints: []kmsg.UpdateMetadataRequestLiveBrokerEndpoint{{Host: "two", Port: 9, ListenerName: "PLAINTEXT"}}}}
 	h.broker.Metadata.Update(u)
 	p := do[*kmsg.ProduceResponse](c, produceRequest("t", 0, 1, set(record.None, "a")), 11)
@@ -418,7 +418,7 @@ func TestNotLeaderNamesTheLeaderFromMetadataAndAfterAWait(t *testing.T) {
 		h.broker.Replicas.ApplyLeaderAndISR(r)
 	}
 	u := kmsg.NewPtrUpdateMetadataRequest()
-	u.Version, u.ControllerID = 8, 1
+	u.Version, u.ControllerEpoch, u.ControllerID = 8, 1, 1
 	rack := "r2"
 	u.LiveBrokers = []kmsg.UpdateMetadataRequestLiveBroker{{ID: 2, Rack: &rack, Endpoints: []kmsg.UpdateMetadataRequestLiveBrokerEndpoint{{Host: "two", Port: 9, ListenerName: "PLAINTEXT"}}}}
 	elsewhere := wire.UUID{9}
