@@ -166,8 +166,7 @@ func (p *Partition) append(req storage.AppendRequest, all bool, since int32) (st
 	if !v.solo {
 		end := p.log.EndOffset()
 		p.mu.Lock()
-		p.mu.isr.min = p.log.Config().MinInsyncReplicas
-		refused := all && p.mu.isr.underMin()
+		refused := p.underMinLocked() && all
 		if !refused {
 			p.mu.isr.appending(end)
 		}
@@ -183,6 +182,10 @@ func (p *Partition) append(req storage.AppendRequest, all bool, since int32) (st
 func (p *Partition) underMin() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.underMinLocked()
+}
+
+func (p *Partition) underMinLocked() bool {
 	p.mu.isr.min = p.log.Config().MinInsyncReplicas
 	return p.mu.isr.underMin()
 }

@@ -54,6 +54,20 @@ func TestAFollowerDoesNotJoinBetweenAnAppendAndItsHighWatermark(t *testing.T) {
 	}
 }
 
+// flushesFirst makes each append of the topic wait for the sync that covers it.
+func (p *Partition) flushesFirst(t *testing.T) {
+	t.Helper()
+	c, err := config.NewBroker(map[string]string{"broker.id": "1", "zookeeper.connect": "unused:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	topic, err := c.Topic(map[string]string{"flush.messages": "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.log.SetConfig(topic)
+}
+
 // A follower that has everything says so by not naming the partition; while an
 // append is on its way to the disk, it has everything still.
 func TestAnIdleFollowerIsNotLateWhileAnAppendIsUnderWay(t *testing.T) {
@@ -67,15 +81,7 @@ func TestAnIdleFollowerIsNotLateWhileAnAppendIsUnderWay(t *testing.T) {
 		return nil
 	})
 	p := leadingOn(t, fsys, j, config.LatestIBP, time.Minute, 1, 2, 3)
-	c, err := config.NewBroker(map[string]string{"broker.id": "1", "zookeeper.connect": "unused:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	topic, err := c.Topic(map[string]string{"flush.messages": "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.log.SetConfig(topic)
+	p.flushesFirst(t)
 	long := time.Now().Add(-time.Hour)
 	p.mu.Lock()
 	for i := range p.mu.isr.followers {
@@ -99,16 +105,8 @@ func TestAnIdleFollowerIsNotLateWhileAnAppendIsUnderWay(t *testing.T) {
 // the sync ends, whoever comes second sees both.
 func TestTheHighWatermarkFollowsAFollowerThatIsFasterThanTheSync(t *testing.T) {
 	p := leading(t, &judge{most: 3}, config.LatestIBP, time.Hour, 1, 2)
-	c, err := config.NewBroker(map[string]string{"broker.id": "1", "zookeeper.connect": "unused:1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	topic, err := c.Topic(map[string]string{"flush.messages": "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	p.put(t, 1)
-	p.log.SetConfig(topic) // nothing of it is synced
+	p.flushesFirst(t) // nothing of it is synced
 	fetching, synced := make(chan struct{}), make(chan struct{})
 	p.mu.Lock()
 	go func() {

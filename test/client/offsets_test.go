@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,9 +113,9 @@ func TestTheLastCommitIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	locked := []jute.ACL{{Perms: jute.PermRead | jute.PermAdmin, ID: jute.WorldACL()[0].ID}}
-	failures := 0 // of the consumer, until it is closed
+	var failures atomic.Int32 // of the consumer, until it is closed
 	open := func() {
-		failures++
+		failures.Add(1)
 		if _, err := zk.SetACL(ctx, path, jute.WorldACL(), zookeeper.AnyVersion); err != nil {
 			t.Error(err)
 		}
@@ -129,11 +130,11 @@ func TestTheLastCommitIsTriedAgain(t *testing.T) {
 	if _, err := zk.SetACL(ctx, path, locked, zookeeper.AnyVersion); err != nil {
 		t.Fatal(err)
 	}
-	failures = 0
+	failures.Store(0)
 	consumer.Close()
 	data, _, err := zk.Get(ctx, path)
-	if err != nil || string(data) != "7" || failures != 1 {
-		t.Errorf("after %d failures the offset is %q, %v; want 7", failures, data, err)
+	if err != nil || string(data) != "7" || failures.Load() != 1 {
+		t.Errorf("after %d failures the offset is %q, %v; want 7", failures.Load(), data, err)
 	}
 }
 
