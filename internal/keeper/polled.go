@@ -27,7 +27,7 @@ type poller struct {
 // poller returns that of the next connection, or nil where there is none.
 func (s *Server) poller() *poller {
 	s.polling.Do(func() {
-		for range max(1, runtime.GOMAXPROCS(0)/2) {
+		for range runtime.GOMAXPROCS(0) {
 			p, err := poll.New()
 			if err != nil {
 				if !errors.Is(err, errors.ErrUnsupported) {
