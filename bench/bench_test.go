@@ -57,8 +57,9 @@ func TestProduceAndConsume(t *testing.T) {
 		topic := fmt.Sprintf("bench-%d", round)
 		for _, s := range []side{ours, kafka} {
 			createTopic(t, s.addr, topic, 1)
-			touchMemory(t, 4*records*size)
+			cool := warmMemory(t, 3*records*size, 256<<20)
 			p := measure(s.pid, records, func() { produce(t, s.addr, topic, records, size) })
+			cool()
 			c := measure(s.pid, passes*records, func() {
 				for range passes {
 					consume(t, s.addr, topic, records)
