@@ -120,20 +120,18 @@ func (x *index) entry(st *indexState, i int, p []byte) error {
 	return err
 }
 
-func key(width int, e []byte) int64 {
-	if width == offsetEntry {
-		return int64(binary.BigEndian.Uint32(e))
-	}
-	return int64(binary.BigEndian.Uint64(e))
-}
+// The fields of entries, all of which are in order.
+func relativeOf(e []byte) int64  { return int64(binary.BigEndian.Uint32(e)) }
+func positionOf(e []byte) int64  { return int64(binary.BigEndian.Uint32(e[4:])) }
+func timestampOf(e []byte) int64 { return int64(binary.BigEndian.Uint64(e)) }
 
-// floor finds the last entry whose key (relative offset, or timestamp) is not
-// above k, and copies it to e; false when there is none.
-func (x *index) floor(k int64, e []byte) (bool, error) {
+// floor finds the last entry of which a field is not above k, and copies it to
+// e; false when there is none.
+func (x *index) floor(field func([]byte) int64, k int64, e []byte) (bool, error) {
 	st := x.state.Load()
 	n := int(st.n.Load())
-	if n > 0 && key(x.width, st.buf) <= k {
-		i := sort.Search(n, func(i int) bool { return key(x.width, st.buf[i*x.width:]) > k })
+	if n > 0 && field(st.buf) <= k {
+		i := sort.Search(n, func(i int) bool { return field(st.buf[i*x.width:]) > k })
 		copy(e, st.buf[(i-1)*x.width:i*x.width])
 		return true, nil
 	}
@@ -145,11 +143,11 @@ func (x *index) floor(k int64, e []byte) (bool, error) {
 		return false, err
 	}
 	defer ref.release()
-	return x.floorInFile(ref, st.inFile, k, e)
+	return x.floorInFile(ref, st.inFile, field, k, e)
 }
 
 // floorInFile halves the range by single reads, then reads the rest at once.
-func (x *index) floorInFile(ref *FileRef, n int, k int64, e []byte) (bool, error) {
+func (x *index) floorInFile(ref *FileRef, n int, field func([]byte) int64, k int64, e []byte) (bool, error) {
 	buf := lookupBuffers.Get().(*[]byte)
 	defer lookupBuffers.Put(buf)
 	page := len(*buf) / x.width
@@ -159,7 +157,7 @@ func (x *index) floorInFile(ref *FileRef, n int, k int64, e []byte) (bool, error
 		if _, err := ref.file.ReadAt((*buf)[:x.width], int64(mid*x.width)); err != nil {
 			return false, err
 		}
-		if key(x.width, *buf) <= k {
+		if field(*buf) <= k {
 			lo = mid
 		} else {
 			hi = mid
@@ -172,7 +170,7 @@ func (x *index) floorInFile(ref *FileRef, n int, k int64, e []byte) (bool, error
 	if _, err := ref.file.ReadAt(b, int64(lo*x.width)); err != nil {
 		return false, err
 	}
-	i := sort.Search(hi-lo, func(i int) bool { return key(x.width, b[i*x.width:]) > k })
+	i := sort.Search(hi-lo, func(i int) bool { return field(b[i*x.width:]) > k })
 	if i == 0 {
 		return false, nil
 	}

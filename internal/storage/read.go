@@ -59,7 +59,8 @@ func (s Slice) Release() {
 }
 
 // Read returns the batches from the one that contains offset, at most maxBytes
-// of them (the last may be cut), none at or above upTo. With minOne the first
+// of them, none at or above upTo. The last may be cut, as Kafka's is; not where
+// that would send many bytes for nothing. With minOne the first
 // batch is whole even when it is larger than maxBytes. Reading at upTo or at the
 // end gives an empty slice; below the start or beyond the end,
 // ErrOffsetOutOfRange. It takes no lock and reads at most a few KiB itself.
@@ -178,6 +179,37 @@ func (l *Log) slice(out Slice, seg *segment, pos, size, limit int64, maxBytes in
 	if err != nil {
 		return out, stale(err)
 	}
+	if size >= largeBatch && size <= n && n < limit-pos {
+		if whole := seg.whole(ref, pos, pos+n, limit) - pos; whole >= size { // or the index is damaged
+			n = whole
+		}
+	}
 	out.File, out.Pos, out.Len = ref, pos, int(n)
 	return out, nil
+}
+
+// largeBatch is how many bytes the first batch has where the last one is not cut.
+const largeBatch = 16 << 10
+
+// whole returns where the last batch ends that begins at or after pos and is
+// whole below cut, or cut if that is not known.
+func (s *segment) whole(ref *FileRef, pos, cut, limit int64) int64 {
+	var e [offsetEntry]byte
+	if ok, err := s.offsets.floor(positionOf, cut-1, e[:]); err != nil {
+		return cut
+	} else if ok {
+		pos = max(pos, positionOf(e[:]))
+	}
+	buf := lookupBuffers.Get().(*[]byte)
+	defer lookupBuffers.Put(buf)
+	sc := scan(ref.file, pos, limit, *buf)
+	for sc.next < cut {
+		if ok, err := sc.step(); !ok || err != nil {
+			return cut
+		}
+	}
+	if sc.next == cut {
+		return cut
+	}
+	return sc.pos
 }

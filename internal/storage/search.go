@@ -102,7 +102,7 @@ func (s *segment) searchTime(ts, start, limit int64) (TimestampOffset, bool, err
 	}
 	from := start
 	var e [timeEntry]byte
-	ok, err := s.times.floor(ts-1, e[:])
+	ok, err := s.times.floor(timestampOf, ts-1, e[:])
 	if err != nil {
 		return TimestampOffset{}, false, stale(err)
 	}

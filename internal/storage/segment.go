@@ -118,11 +118,11 @@ func (s *segment) floor(offset int64) (int64, error) {
 		return 0, err
 	}
 	var e [offsetEntry]byte
-	ok, err := s.offsets.floor(min(offset-s.base, 1<<31-1), e[:])
+	ok, err := s.offsets.floor(relativeOf, min(offset-s.base, 1<<31-1), e[:])
 	if err != nil || !ok {
 		return 0, stale(err)
 	}
-	return int64(binary.BigEndian.Uint32(e[4:])), nil
+	return positionOf(e[:]), nil
 }
 
 func (s *segment) find(start, offset, limit int64) (place, bool, int, error) {
