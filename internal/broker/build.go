@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"barnabas/internal/api"
@@ -170,8 +171,8 @@ func (b *Broker) serve(ctx context.Context) error {
 			InterBroker: len(b.info.Listeners) > 1 && l.Name == c.InterBrokerListener(), // clients' own is never let in beyond a limit
 		})
 	}
-	of := &addressLimits{}
-	of.refresh(ctx, b, c)
+	of := &addressLimits{log: b.log, resolve: net.DefaultResolver.LookupNetIP}
+	of.refresh(ctx, c)
 	s, err := server.New(server.Options{
 		Listeners: listeners, Broker: b.api, Limits: b.limits(c, of), QueuedBytes: c.Int64("queued.max.request.bytes"),
 		SendBuffer: c.Int("socket.send.buffer.bytes"), ReceiveBuffer: c.Int("socket.receive.buffer.bytes"),
@@ -192,7 +193,9 @@ func (b *Broker) serve(ctx context.Context) error {
 		return nil
 	})
 	changed := make(chan struct{}, 1)
-	b.running.Go(func() { b.keepLimits(of, changed) })
+	b.running.Go(func() {
+		of.keep(b.ctx, b.config, changed, func(c *config.Broker) { s.SetLimits(b.limits(c, of)) })
+	})
 	b.config.Subscribe(func(old, now *config.Broker) {
 		select {
 		case changed <- struct{}{}:

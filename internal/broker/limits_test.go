@@ -1,10 +1,17 @@
 package broker
 
 import (
+	"context"
+	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
+	"net/netip"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"barnabas/internal/config"
@@ -90,4 +97,97 @@ func TestAListenersLimitChangesWhileItRuns(t *testing.T) {
 			waitFor(t, "the second is let in", func() bool { return b.server.Connections() == 2 })
 		})
 	}
+}
+
+// A name server that is away takes no limit away, and is asked again.
+func TestAHostThatIsNotFoundKeepsItsLimitAndIsLookedUpAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, err := config.NewBroker(map[string]string{"zookeeper.connect": "unused:1", "max.connections.per.ip.overrides": "a:1,192.0.2.9:9"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var mu sync.Mutex // of the next three
+		hosts := map[string]string{"a": "192.0.2.1"}
+		asked := 0
+		var inForce map[string]int
+		var said logged
+		of := &addressLimits{
+			log: slog.New(slog.NewTextHandler(&said, nil)),
+			resolve: func(_ context.Context, _, host string) ([]netip.Addr, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				asked++
+				if text, ok := hosts[host]; ok {
+					return []netip.Addr{netip.MustParseAddr(text)}, nil
+				}
+				return nil, errors.New("no such host")
+			},
+		}
+		dynamic := config.NewDynamic(first)
+		of.refresh(t.Context(), first)
+		changed := make(chan struct{}, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			of.keep(ctx, dynamic, changed, func(*config.Broker) {
+				mu.Lock()
+				defer mu.Unlock()
+				inForce = of.limit
+			})
+		}()
+		find := func(host, address string) {
+			mu.Lock()
+			defer mu.Unlock()
+			if hosts[host] = address; address == "" {
+				delete(hosts, host)
+			}
+		}
+		check := func(what string, lookups, warnings int, want map[string]int) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			text := said.take()
+			if !maps.Equal(inForce, want) {
+				t.Errorf("%s: limits %v, want %v", what, inForce, want)
+			}
+			if asked != lookups {
+				t.Errorf("%s: %d lookups, want %d", what, asked, lookups)
+			}
+			if n := strings.Count(text, "level=WARN"); n != warnings {
+				t.Errorf("%s: %d warnings, want %d:\n%s", what, n, warnings, text)
+			}
+			asked = 0
+		}
+		alter := func(set map[string]string) {
+			t.Helper()
+			if err := dynamic.Update(nil, set); err != nil {
+				t.Fatal(err)
+			}
+			changed <- struct{}{}
+		}
+		pass := func() { <-time.After(lookupPause) } // the bubble's time
+
+		changed <- struct{}{}
+		check("it is found at the start", 1, 0, map[string]int{"192.0.2.1": 1, "192.0.2.9": 9})
+		find("a", "")
+		alter(map[string]string{"max.connections.per.ip.overrides": "a:2,b:3,192.0.2.9:9"})
+		check("neither is found", 2, 2, map[string]int{"192.0.2.1": 2, "192.0.2.9": 9})
+		pass()
+		check("nor a while later", 2, 0, map[string]int{"192.0.2.1": 2, "192.0.2.9": 9})
+		find("b", "192.0.2.2")
+		pass()
+		check("one is", 2, 0, map[string]int{"192.0.2.1": 2, "192.0.2.2": 3, "192.0.2.9": 9})
+		find("a", "192.0.2.3")
+		find("b", "") // which is not asked for
+		pass()
+		check("the other is, elsewhere", 1, 0, map[string]int{"192.0.2.3": 2, "192.0.2.2": 3, "192.0.2.9": 9})
+		pass()
+		check("both were", 0, 0, map[string]int{"192.0.2.3": 2, "192.0.2.2": 3, "192.0.2.9": 9})
+		alter(map[string]string{"max.connections.per.ip.overrides": "b:3"})
+		check("again it is not", 1, 1, map[string]int{"192.0.2.2": 3})
+		cancel()
+		<-ended
+	})
 }

@@ -54,6 +54,14 @@ func (l *logged) has(text string) bool {
 	return strings.Contains(l.text.String(), text)
 }
 
+// take returns what was logged since it was last called.
+func (l *logged) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return l.text.String()
+}
+
 // What ZooKeeper refuses a broker, which no event ends, is done once it does not.
 func TestWhatZooKeeperRefusesIsDoneOnceItDoesNot(t *testing.T) {
 	c := startCluster(t, 1, map[string]string{"log.dirs": t.TempDir() + "," + t.TempDir()})
