@@ -165,7 +165,8 @@ func reportBoth(t *testing.T, what, unit string, got map[string]series, goal str
 }
 
 // TestManyGroups has 1,000 groups of 3 members, each of which sends a heartbeat
-// and commits an offset once a second.
+// and commits an offset once a second. Beside it is what answering them alone
+// costs.
 func TestManyGroups(t *testing.T) {
 	const groups, size = 1000, 3
 	got := map[string]series{}
@@ -184,40 +185,60 @@ func TestManyGroups(t *testing.T) {
 		if err := every(members, func(_ int, m *groupMember) error { return errors.Join(m.join(), m.sync()) }); err != nil {
 			t.Fatal(err)
 		}
-		stop := make(chan struct{})
-		ended := make(chan error, 1)
-		go func() {
-			ended <- every(members, func(i int, m *groupMember) error {
-				pause(time.Duration(i) * time.Second / time.Duration(len(members)))
-				tick := time.NewTicker(time.Second)
-				defer tick.Stop()
-				for n := int64(0); ; n++ {
-					if err := errors.Join(m.heartbeat(), m.commit(int32(i%size), n)); err != nil {
-						return err
-					}
-					select {
-					case <-tick.C:
-					case <-stop:
-						return nil
-					}
-				}
-			})
-		}()
-		pause(5 * time.Second)
-		for range rounds {
-			before, start := cpuSeconds(s.pid), time.Now()
-			pause(5 * time.Second)
-			got[s.name] = append(got[s.name], 100*(cpuSeconds(s.pid)-before)/time.Since(start).Seconds())
-		}
-		close(stop)
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
+		got[s.name] = stay(t, members, size, s.pid)
 		for _, m := range members {
 			m.conn.close()
 		}
 	}
+	floor := startFloor(t, "answer", "")
+	var members []*groupMember
+	for i := range groups * size {
+		m, err := newGroupMember(floor.addr, fmt.Sprint("group-", i/size), "topic", size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.conn.close()
+		m.id, m.generation = "member-00000000-0000-0000-0000-000000000000", 1
+		members = append(members, m)
+	}
+	bare := stay(t, members, size, floor.pid)
 	reportBoth(t, "1,000 groups of 3, heartbeat and commit a second", "% of a core", got, "under 15 %")
+	fmt.Printf("%-44s %s %% of a core   what answering the same requests without a coordinator costs\n", "the same, answers alone", bare)
+}
+
+// stay has members, who have joined in groups of size, send a heartbeat and a
+// commit a second each, and returns what part of a core a process uses meanwhile.
+func stay(t *testing.T, members []*groupMember, size, pid int) (used series) {
+	stop := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		ended <- every(members, func(i int, m *groupMember) error {
+			pause(time.Duration(i) * time.Second / time.Duration(len(members)))
+			tick := time.NewTicker(time.Second)
+			defer tick.Stop()
+			for n := int64(0); ; n++ {
+				if err := errors.Join(m.heartbeat(), m.commit(int32(i%size), n)); err != nil {
+					return err
+				}
+				select {
+				case <-tick.C:
+				case <-stop:
+					return nil
+				}
+			}
+		})
+	}()
+	pause(5 * time.Second)
+	for range rounds {
+		before, start := cpuSeconds(pid), time.Now()
+		pause(5 * time.Second)
+		used = append(used, 100*(cpuSeconds(pid)-before)/time.Since(start).Seconds())
+	}
+	close(stop)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	return used
 }
 
 // TestRebalance has the 100 members of a group on 1,000 partitions join again:

@@ -27,6 +27,16 @@ func cpuSeconds(pid int) float64 {
 	return (user + system) / 100
 }
 
+// usedBy returns the user and system time of this process or thread.
+func usedBy(t testing.TB, who int) time.Duration {
+	t.Helper()
+	var u unix.Rusage
+	if err := unix.Getrusage(who, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // residentMB returns a process's resident memory in MiB.
 func residentMB(pid int) float64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

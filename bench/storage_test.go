@@ -324,12 +324,3 @@ func sendOneByOne(t *testing.T, addr, topic string, n int, during time.Duration)
 
 // processorTime is what this process has used.
 func processorTime(t *testing.T) time.Duration { return usedBy(t, unix.RUSAGE_SELF) }
-
-func usedBy(t testing.TB, who int) time.Duration {
-	t.Helper()
-	var u unix.Rusage
-	if err := unix.Getrusage(who, &u); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
