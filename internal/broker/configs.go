@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -35,7 +36,10 @@ type configWatcher struct {
 	changed func(topic string)                  // tells the controller
 
 	wake chan struct{} // of capacity 1
-	last int64         // the number of the newest notification done; owned by run
+
+	// Owned by run:
+	last int64                // the number of the newest notification read
+	left []znode.ConfigEntity // what was named until then and is not in force yet, each once
 
 	mu struct {
 		sync.Mutex
@@ -86,8 +90,8 @@ func (w *configWatcher) run(ctx context.Context) {
 	}
 }
 
-// round does the notifications that are new, and removes old ones. It leaves a
-// watch for the next.
+// round does the notifications that are new and what is left of earlier ones,
+// and removes old ones. It leaves a watch for the next.
 func (w *configWatcher) round(ctx context.Context) error {
 	var names []string
 	err := w.zk.Retry(ctx, func() (err error) {
@@ -111,7 +115,10 @@ func (w *configWatcher) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	seen := map[znode.ConfigEntity]bool{}
+	waits := map[znode.ConfigEntity]bool{}
+	for _, entity := range w.left {
+		waits[entity] = true
+	}
 	for i, r := range reads {
 		if r.Err != nil {
 			continue // purged by another broker
@@ -121,17 +128,37 @@ func (w *configWatcher) round(ctx context.Context) error {
 			w.log.Warn("skipped a config change that can't be read", "path", fresh[i], "err", err)
 			continue
 		}
-		if seen[entity] {
-			continue
-		}
-		seen[entity] = true
-		if err := w.reload(ctx, entity); err != nil {
-			return err
+		if !waits[entity] {
+			waits[entity] = true
+			w.left = append(w.left, entity)
 		}
 	}
-	w.last = last // not before: a session that expires meanwhile has them read again
+	w.last = last
+	if err := w.reloadLeft(ctx); err != nil {
+		return err
+	}
 	w.purge(ctx, names)
 	return nil
+}
+
+// reloadLeft puts what is left in force. What fails stays, for the next round,
+// and holds up nothing else; when the session ends all the rest does.
+func (w *configWatcher) reloadLeft(ctx context.Context) error {
+	var failed []znode.ConfigEntity
+	var errs []error
+	for i, entity := range w.left {
+		err := w.reload(ctx, entity)
+		if ctx.Err() != nil || errors.Is(err, jute.ErrSessionExpired) {
+			w.left = append(failed, w.left[i:]...)
+			return err
+		}
+		if err != nil {
+			failed = append(failed, entity)
+			errs = append(errs, fmt.Errorf("%s: %w", entity.Path(), err))
+		}
+	}
+	w.left = failed
+	return errors.Join(errs...)
 }
 
 // purge removes notifications that every broker must have seen long ago. The

@@ -1,10 +1,13 @@
 package broker
 
 import (
+	"errors"
 	"log/slog"
+	"maps"
 	"testing"
 
 	"barnabas/internal/config"
+	"barnabas/internal/jute"
 	"barnabas/internal/znode"
 	"barnabas/internal/zookeeper"
 )
@@ -82,4 +85,57 @@ func TestWhatWasReadOfATopicBeforeItWasAlteredIsNotPutInForce(t *testing.T) {
 			t.Errorf("%s: retention.ms is %d, want %d", topic, got, want)
 		}
 	}
+}
+
+// While ZooKeeper refuses to tell of one topic, those that were changed with it
+// are in force, and are put in force once.
+func TestATopicThatCanNotBeReadHasNoOtherAppliedAgain(t *testing.T) {
+	c := startCluster(t, 0, nil)
+	zk := c.admin()
+	o, err := config.NewBroker(map[string]string{"zookeeper.connect": c.keeper})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newConfigWatcher(zk, slog.New(slog.NewTextHandler(t.Output(), nil)), config.NewDynamic(o), 1, nil)
+	applied := map[string]int{}
+	w.apply, w.changed = func(topic string, _ *config.Topic) { applied[topic]++ }, func(string) {}
+	change := func(topic string) {
+		t.Helper()
+		data := znode.EncodeConfigChange(znode.TopicConfig(topic))
+		if _, _, err := zk.Create(t.Context(), znode.ConfigChanges+"/"+znode.ConfigChangePrefix, data, zookeeper.PersistentSequential); err != nil {
+			t.Fatal(err)
+		}
+	}
+	round := func(what string, refused bool, want map[string]int) {
+		t.Helper()
+		if err := w.round(t.Context()); errors.Is(err, jute.ErrNoAuth) != refused || !refused && err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if !maps.Equal(applied, want) {
+			t.Errorf("%s: applied %v, want %v", what, applied, want)
+		}
+		clear(applied)
+	}
+	if _, _, err := zk.CreateRecursive(t.Context(), znode.ConfigChanges, nil, zookeeper.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	topics := []string{"first", "refused", "refused too", "last"}
+	for _, topic := range topics {
+		if _, _, err := zk.CreateRecursive(t.Context(), znode.TopicConfig(topic).Path(), znode.EncodeConfig(nil), zookeeper.Persistent); err != nil {
+			t.Fatal(err)
+		}
+		change(topic)
+	}
+	permit(t, zk, znode.TopicConfig("refused").Path(), jute.PermAll&^jute.PermRead)
+	permit(t, zk, znode.TopicConfig("refused too").Path(), jute.PermAll&^jute.PermRead)
+	round("at first", true, map[string]int{"first": 1, "last": 1})
+	round("again", true, nil)
+	change("first")
+	change("refused")
+	round("another change", true, map[string]int{"first": 1})
+	permit(t, zk, znode.TopicConfig("refused").Path(), jute.PermAll)
+	round("one is let in", true, map[string]int{"refused": 1})
+	permit(t, zk, znode.TopicConfig("refused too").Path(), jute.PermAll)
+	round("both are", false, map[string]int{"refused too": 1})
+	round("nothing is left", false, nil)
 }
