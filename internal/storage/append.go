@@ -420,8 +420,10 @@ func (l *Log) shouldRollLocked(seg *segment, c *config.Topic, size int64, sum su
 	return waited > c.SegmentMs-l.mu.jitter
 }
 
-// rollLocked seals the active segment and begins one at base. The file is made
-// while mu is free and busy keeps appends out.
+// rollLocked seals the active segment and begins one at base, which lies at the
+// end or, after a gap, beyond. The log ends at base from then on, as a start would
+// find it: if the write that comes next fails, no later one lies below its
+// segment's base. The file is made while mu is free and busy keeps appends out.
 func (l *Log) rollLocked(base, now int64) error {
 	if base <= l.active().base {
 		return fmt.Errorf("%w: a segment can't hold its offsets", ErrInvalidBatch)
@@ -443,7 +445,7 @@ func (l *Log) rollLocked(base, now int64) error {
 	l.mu.jitter = jitter(l.config.Load())
 	segs := *l.segments.Load()
 	l.publish(append(segs[:len(segs):len(segs)], next))
-	l.tail.reset(base, 0, l.tail.end.Load())
+	l.tail.reset(base, 0, base)
 	l.dir().enqueue(l)
 	return nil
 }

@@ -371,11 +371,7 @@ func (l *Log) rollTo(base int64) error {
 		}
 		ref.release()
 	}
-	if err := l.rollLocked(base, l.dir().now().UnixMilli()); err != nil {
-		return err
-	}
-	l.tail.reset(base, 0, base)
-	return nil
+	return l.rollLocked(base, l.dir().now().UnixMilli())
 }
 
 // cutCopy cuts the copy of a log that is about to be cut itself: had the process
