@@ -265,7 +265,7 @@ func (c *Call) consume(k *kgo.Client, o *consoleConsumer) error {
 			if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 				return
 			}
-			if !retriable(err) {
+			if !passing(err) {
 				bad = err
 				return
 			}
@@ -283,6 +283,7 @@ func (c *Call) consume(k *kgo.Client, o *consoleConsumer) error {
 			if !warned[why] {
 				warned[why] = true
 				fmt.Fprintln(c.Err, why)
+				c.hint(err)
 			}
 		})
 		for it := fetches.RecordIter(); !it.Done() && (o.most < 0 || count < o.most); {
@@ -321,13 +322,6 @@ func (c *Call) consume(k *kgo.Client, o *consoleConsumer) error {
 	}
 	fmt.Fprintf(c.Err, "Processed a total of %d messages\n", count)
 	return bad
-}
-
-// retriable tells whether an error may go away by itself, as those of a member
-// that has to join its group again, and does.
-func retriable(err error) bool {
-	var code *kerr.Error
-	return errors.As(err, &code) && (code.Retriable || code == kerr.UnknownMemberID || code == kerr.IllegalGeneration)
 }
 
 // commitStarts commits where partitions begin that have no offset yet, when they

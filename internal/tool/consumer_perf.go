@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -169,8 +168,7 @@ func (c *Call) measure(k *kgo.Client, join *joins, start time.Time, most int64, 
 		fetches := k.PollFetches(poll)
 		cancel()
 		for _, f := range fetches.Errors() {
-			// What is no broker's word, as of a connection, is tried again until the timeout.
-			if code := (*kerr.Error)(nil); errors.As(f.Err, &code) && !retriable(code) {
+			if !passing(f.Err) {
 				return f.Err
 			}
 		}

@@ -2,7 +2,15 @@ package tool
 
 import (
 	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,13 +67,17 @@ func TestPerfLinesAreOfTheirWindow(t *testing.T) {
 	}
 }
 
-// A member that is out of its group joins it again by itself: no reason to end.
-func TestWhatAMemberGetsOverIsNoEnd(t *testing.T) {
+// What a member gets over by joining its group again, and a broker that is away,
+// is no reason to end.
+func TestWhatAConsumerGetsOverIsNoEnd(t *testing.T) {
 	for err, want := range map[error]bool{
 		&kgo.ErrGroupSession{Err: kerr.UnknownMemberID}: true, kerr.IllegalGeneration: true, kerr.NotLeaderForPartition: true,
 		kerr.InconsistentGroupProtocol: false, &kgo.ErrGroupSession{Err: kerr.GroupAuthorizationFailed}: false,
+		&kgo.ErrGroupSession{Err: fmt.Errorf("unable to dial: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})}: true,
+		&kgo.ErrGroupSession{Err: io.ErrUnexpectedEOF}:                                                                   true, &kgo.ErrFirstReadEOF{}: true, context.DeadlineExceeded: true, &kgo.ErrDataLoss{}: true,
+		&net.OpError{Op: "remote error", Err: tls.AlertError(42)}: false, &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}: false, errors.New("a broken batch"): false,
 	} {
-		if got := retriable(err); got != want {
+		if got := passing(err); got != want {
 			t.Errorf("%v: %v", err, got)
 		}
 	}

@@ -2,6 +2,7 @@ package tool
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -119,6 +120,24 @@ func rootCause(err error) error {
 func isOtherServer(err error) bool {
 	var closed *kgo.ErrFirstReadEOF
 	return errors.As(err, &closed)
+}
+
+// passing tells whether a consumer's error may go away by itself, so that Java's
+// consumer tries on: what a broker calls so, what a member gets over by joining
+// its group again, what it has got over already, and whatever befell a connection
+// but that one side does not trust the other.
+func passing(err error) bool {
+	var code *kerr.Error
+	var alert tls.AlertError
+	var lost *kgo.ErrDataLoss
+	switch {
+	case errors.As(err, &code):
+		return code.Retriable || code == kerr.UnknownMemberID || code == kerr.IllegalGeneration
+	case errors.As(err, &alert):
+		return false
+	}
+	return isUnreachable(err) || isOtherServer(err) || kgo.IsRetryableBrokerErr(err) || errors.As(err, &lost) ||
+		errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // hint says what to do next about an error, if there is something.

@@ -170,3 +170,26 @@ func TestConsumersEndWithoutRecordsWhateverTheErrors(t *testing.T) {
 		t.Errorf("a group of another protocol: %v: %s", err, said)
 	}
 }
+
+// That the coordinator of its group goes away and comes back ends no consumer.
+func TestConsoleConsumerOutlivesItsCoordinatorsAbsence(t *testing.T) {
+	b := real.Barnabas(t, 1)
+	c := commands{t, b.Addr, b.Keeper, t.TempDir()}
+	c.run("topics --bootstrap-server @B --create --topic t --partitions 1", "")
+	c.run("console-producer --bootstrap-server @B --topic t", "before\n")
+	p := real.Start(t, "consumer", exec.Command(real.Binary(t), c.args("console-consumer --bootstrap-server @B --topic t --group g --from-beginning --max-messages 2")...))
+	p.UntilRunning(time.Minute, "reads", func() bool { return strings.Contains(p.Output(), "before\n") })
+	k, err := kgo.NewClient(kgo.SeedBrokers(c.broker))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.UntilRunning(time.Minute, "commits what it read", func() bool { return offsets(t, k, "g", "t")[0] == 1 })
+	k.Close()
+	b.Kill()
+	p.UntilRunning(time.Minute, "says that nobody answers", func() bool { return strings.Contains(p.Output(), "Nobody answers") })
+	b.Restart(t)
+	c.run("console-producer --bootstrap-server @B --topic t", "after\n")
+	if code := p.Wait(time.Minute); code != 0 || !strings.Contains(p.Output(), "after\n") || !strings.Contains(p.Output(), "Processed a total of 2 messages") {
+		t.Errorf("exit %d: %s", code, p.Output())
+	}
+}
