@@ -85,7 +85,7 @@ func (l *Log) loadHeld() error {
 	if err != nil {
 		return err
 	}
-	damagedEpochs, err := l.loadEpochs()
+	lostEpochs, err := l.loadEpochs()
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (l *Log) loadHeld() error {
 	}
 	l.epochs.truncateFromEnd(end)
 	l.epochs.truncateFromStart(l.start.Load())
-	if damagedEpochs {
+	if lostEpochs && l.found.recovery > segs[0].base { // else recovery has passed all batches
 		if err := l.rebuildEpochs(segs); err != nil {
 			return err
 		}
@@ -405,13 +405,13 @@ func (l *Log) applyStart(segs []*segment, end int64) ([]*segment, int64, error) 
 	return segs, end, nil
 }
 
-// loadEpochs reads leader-epoch-checkpoint. A damaged file is not an error: the
-// batches know their epochs.
-func (l *Log) loadEpochs() (damaged bool, err error) {
+// loadEpochs reads leader-epoch-checkpoint. It is no error, but told, when the file
+// is damaged, missing or has no entries: the batches know their epochs.
+func (l *Log) loadEpochs() (lost bool, err error) {
 	name := filepath.Join(l.folder(), epochFile)
 	data, err := vfs.ReadFile(l.dir().fs, name, maxSmallFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return true, nil
 	}
 	if err != nil {
 		return false, err
@@ -421,11 +421,16 @@ func (l *Log) loadEpochs() (damaged bool, err error) {
 		l.dir().log.Warn("leader-epoch-checkpoint is damaged; it is rebuilt from the batches", "partition", l.tp.String(), "error", err)
 		return true, nil
 	}
-	return false, nil
+	return l.epochs.latest() < 0, nil
 }
 
-// rebuildEpochs reads the epochs of all batches.
+// rebuildEpochs reads the epochs of all batches, unless the newest have none, as
+// those of old formats: once a log has epochs, all that comes has one.
 func (l *Log) rebuildEpochs(segs []*segment) error {
+	some, err := l.newestHaveEpochs(segs)
+	if err != nil || !some {
+		return err
+	}
 	l.epochs.clear()
 	return l.eachBatch(segs, 0, func(s *segment, sc *scanner) error {
 		if e := sc.header.LeaderEpoch(); e >= 0 {
@@ -433,6 +438,29 @@ func (l *Log) rebuildEpochs(segs []*segment) error {
 		}
 		return nil
 	})
+}
+
+// newestHaveEpochs looks at the batches behind the last index entry of the last
+// segment that has any.
+func (l *Log) newestHaveEpochs(segs []*segment) (some bool, err error) {
+	for i, s := range slices.Backward(segs) {
+		if s.size.Load() == 0 {
+			continue
+		}
+		if err := s.checkIndexes(); err != nil {
+			return false, err
+		}
+		from, err := s.lastIndexed()
+		if err != nil {
+			return false, err
+		}
+		err = l.eachBatch(segs[i:i+1], from, func(_ *segment, sc *scanner) error {
+			some = some || sc.header.LeaderEpoch() >= 0
+			return nil
+		})
+		return some, err
+	}
+	return false, nil
 }
 
 // eachBatch calls f for the batches that reach from or beyond.
