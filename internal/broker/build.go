@@ -125,9 +125,7 @@ func (b *Broker) build(context.Context) error {
 			b.replicas.FetchersChanged()
 		}
 		b.storage.SetMoveRate(now.Int64("replica.alter.log.dirs.io.max.bytes.per.second"))
-		for _, l := range b.storage.Logs() {
-			l.SetConfig(b.configs.topic(l.Partition().Topic))
-		}
+		b.replicas.DefaultsChanged()
 	})
 	b.onClose("subscription", func() error { cancel(); return nil })
 	close(b.built)

@@ -32,10 +32,13 @@
 // # Locks
 //
 // Manager.mu orders the controller's requests; they create and open logs under
-// it, which is its purpose (Kafka's replicaStateChangeLock). Lookups take no
-// lock. Partition.role is held shared over an append and exclusively over a
-// change of role, so that nothing is appended under an epoch that has ended: it
-// is, with the log's append lock, the exception to "no lock over I/O".
+// it, which is its purpose (Kafka's replicaStateChangeLock). Logs are configured
+// under it too, so that none is made with what was replaced meanwhile; a
+// subscriber of config.Dynamic, which has a lock of its own, does so: nothing
+// under Manager.mu changes or subscribes to that. Lookups take no lock.
+// Partition.role is held shared over an append and exclusively over a change of
+// role, so that nothing is appended under an epoch that has ended: it is, with
+// the log's append lock, the exception to "no lock over I/O".
 // fetchers.mu guards which fetcher copies what and what has changed of that; a
 // fetcher's own state belongs to its goroutine. Partition.mu guards the
 // replicas' progress, the change of the ISR that was asked for and, where there

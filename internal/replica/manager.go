@@ -17,8 +17,9 @@ import (
 type Options struct {
 	BrokerID int32
 	Storage  *storage.Manager
-	// Topic resolves a topic's configuration when its log is made; optional: the
-	// broker's defaults.
+	// Topic resolves a topic's configuration when its log is made and when the
+	// defaults have changed. It is called under Manager.mu. Optional: the broker's
+	// defaults, which do not change.
 	Topic func(name string) *config.Topic
 	// BrokerEpoch returns this broker's epoch, the czxid of its registration; a
 	// controller's request with an older one is meant for an earlier life of
@@ -156,16 +157,35 @@ func (m *Manager) SetTopicConfig(topic string, c *config.Topic) {
 	}
 	parts := *t.partitions.Load()
 	for i := range parts {
-		p := parts[i].Load()
-		if p == nil || p.log == nil {
-			continue
+		if p := parts[i].Load(); p != nil && p.log != nil {
+			p.configure(c)
 		}
-		p.log.SetConfig(c)
-		p.mu.Lock()
-		p.mu.isr.min = c.MinInsyncReplicas
-		p.mu.Unlock()
-		p.changed()
 	}
+}
+
+// DefaultsChanged gives every log the configuration that Options.Topic resolves
+// now. A log that is being made meanwhile is waited for: it may have been
+// resolved before.
+func (m *Manager) DefaultsChanged() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, l := range m.o.Storage.Logs() {
+		c := m.o.Topic(l.Partition().Topic)
+		if p := m.Partition(l.Partition()); p != nil && p.log == l {
+			p.configure(c)
+		} else { // the controller has not named it
+			l.SetConfig(c)
+		}
+	}
+}
+
+// configure gives the log another configuration. Callers hold Manager.mu.
+func (p *Partition) configure(c *config.Topic) {
+	p.log.SetConfig(c)
+	p.mu.Lock()
+	p.mu.isr.min = c.MinInsyncReplicas
+	p.mu.Unlock()
+	p.changed()
 }
 
 // Close ends every wait: the partitions are gone for whoever still asks. Nothing
