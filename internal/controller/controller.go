@@ -20,7 +20,8 @@ type Controller struct {
 	term    *term         // of the loop's goroutine; nil: not active
 	alarm   *time.Timer   // of the loop's goroutine; nil: none set
 
-	looking   bool        // of the loop's goroutine: a look at /controller is under way
+	absent    bool        // of the loop's goroutine: the session expired, and Elect was not called since
+	found     <-chan seen // of the loop's goroutine: the outcome of the look at /controller; nil: none is under way
 	lookAgain bool        // of the loop's goroutine: something happened since it began
 	lookErr   string      // of the loop's goroutine: why looks fail, as the log was told
 	later     *time.Timer // of the loop's goroutine; nil: none set. It has the loop look again
@@ -45,7 +46,7 @@ type Controller struct {
 // Events of the loop, beside those of core.
 type (
 	zkEvent  struct{ event zookeeper.Event }
-	look     struct{} // read /controller, and run for it if it is free
+	elect    struct{} // the broker is registered: read /controller, and run for it if it is free
 	expired  struct{ done chan<- struct{} }
 	delivery struct{ all chan<- []<-chan struct{} } // asks for sender.delivered of each
 	fromTerm struct {                               // an event that counts in one term only
@@ -91,7 +92,7 @@ func (c *Controller) Start() {
 	c.mu.Unlock()
 	if begin {
 		go func() { defer c.work.Done(); c.run() }()
-		c.push(look{})
+		c.push(elect{})
 	}
 }
 
@@ -101,11 +102,12 @@ func (c *Controller) Event(e zookeeper.Event) { c.push(zkEvent{e}) }
 
 // Elect makes the controller read /controller again and run if it is free. The
 // broker calls it after it has registered in a new session.
-func (c *Controller) Elect() { c.push(look{}) }
+func (c *Controller) Elect() { c.push(elect{}) }
 
-// SessionExpired ends the term, if this broker is the active controller, and
-// returns when nothing more of it can reach ZooKeeper. The broker calls it
-// between the session's expiry and the client's Renew.
+// SessionExpired ends the term, if this broker is the active controller, and the
+// look at /controller, and returns when nothing more of them can reach ZooKeeper.
+// There is no other before Elect. The broker calls it between the session's expiry
+// and the client's Renew.
 func (c *Controller) SessionExpired(ctx context.Context) error {
 	done := make(chan struct{})
 	if !c.push(expired{done}) {
@@ -192,9 +194,12 @@ func (c *Controller) run() {
 		}
 	}()
 	for {
-		var alarm <-chan time.Time
+		var alarm, later <-chan time.Time
 		if c.alarm != nil {
 			alarm = c.alarm.C
+		}
+		if c.later != nil {
+			later = c.later.C
 		}
 		select {
 		case <-c.ctx.Done():
@@ -202,6 +207,12 @@ func (c *Controller) run() {
 		case <-alarm:
 			c.alarm = nil
 			c.step(core.Tick{})
+		case <-later:
+			c.later = nil
+			c.startLook()
+		case s := <-c.found:
+			c.found = nil
+			c.looked(s)
 		case <-c.wake:
 			c.mu.Lock()
 			queue := c.mu.queue
@@ -221,16 +232,13 @@ func (c *Controller) handle(ev any) {
 	switch ev := ev.(type) {
 	case zkEvent:
 		c.zooKeeperEvent(ev.event)
-	case look:
+	case elect:
+		c.absent = false
 		c.startLook()
-	case seen:
-		c.looked(ev)
 	case expired:
 		c.endTerm("the ZooKeeper session expired")
-		if c.later != nil { // the next look comes with Elect, after the registration
-			c.later.Stop()
-			c.later = nil
-		}
+		c.endLook()
+		c.absent = true // a look would run for /controller before the broker is registered
 		c.activeID.Store(-1)
 		close(ev.done)
 	case delivery:

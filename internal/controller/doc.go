@@ -23,8 +23,9 @@
 //  2. A request leaves only after the writes that it tells of are done.
 //  3. Requests to one broker leave in the order the core made them, one in
 //     flight, each repeated until the broker answers or its registration goes.
-//  4. When a session has expired nothing is written until the term has ended:
-//     [Controller.SessionExpired] returns after that.
+//  4. When a session has expired nothing is written until the term and the look
+//     at /controller have ended: [Controller.SessionExpired] returns after that.
+//     There is no election until the broker is registered anew and calls Elect.
 //  5. /controller is created and deleted, never set (other brokers check its
 //     version, 0, when they write configurations).
 package controller

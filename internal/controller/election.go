@@ -30,23 +30,40 @@ const lookPause = time.Second
 // startLook reads /controller in a goroutine of its own, once more if one is
 // already reading it.
 func (c *Controller) startLook() {
-	if c.looking {
+	switch {
+	case c.absent:
+		return
+	case c.found != nil:
 		c.lookAgain = true
 		return
 	}
-	c.looking = true
+	found := make(chan seen, 1)
+	c.found = found
 	e := election{zk: c.opts.ZooKeeper, brokerID: c.opts.BrokerID, now: func() int64 { return c.opts.Now().UnixMilli() },
 		active: c.term != nil, warn: c.opts.Logger.Warn}
 	c.work.Add(1)
 	go func() {
 		defer c.work.Done()
-		c.push(e.look(c.ctx))
+		found <- e.look(c.ctx)
 	}()
+}
+
+// endLook waits for the end of a look of a session that has expired, and forgets
+// what it found and the looks that were to follow.
+func (c *Controller) endLook() {
+	if c.found != nil {
+		<-c.found
+		c.found = nil
+	}
+	c.lookAgain = false
+	if c.later != nil {
+		c.later.Stop()
+		c.later = nil
+	}
 }
 
 // looked takes the outcome of a look.
 func (c *Controller) looked(s seen) {
-	c.looking = false
 	again := c.lookAgain
 	c.lookAgain = false
 	if s.err == nil {
@@ -94,7 +111,7 @@ func (c *Controller) lookLater() {
 	if c.later != nil {
 		c.later.Stop()
 	}
-	c.later = time.AfterFunc(lookPause, func() { c.push(look{}) })
+	c.later = time.NewTimer(lookPause)
 }
 
 // election reads /controller and runs for it (KafkaController.elect,

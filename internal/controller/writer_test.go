@@ -30,25 +30,42 @@ func TestMain(m *testing.M) {
 
 func client(t *testing.T) *zookeeper.Client {
 	t.Helper()
-	return clientOver(t, func(nc net.Conn) net.Conn { return nc })
+	return clientOver(t, plain)
 }
+
+func plain(nc net.Conn) net.Conn { return nc }
 
 // clientOver is a client of an embedded server, over connections that wrap makes.
 func clientOver(t *testing.T, wrap func(net.Conn) net.Conn) *zookeeper.Client {
+	t.Helper()
+	c := clientOf(t, embedded(t, wrap))
+	if _, _, err := c.Create(t.Context(), znode.ControllerEpochPath, []byte("1"), zookeeper.Persistent); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// embedded starts a server and tells how to reach it.
+func embedded(t *testing.T, wrap func(net.Conn) net.Conn) zookeeper.Options {
 	t.Helper()
 	s, err := keeper.Open(keeper.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	c, err := zookeeper.New(zookeeper.Options{Connect: "embedded",
+	return zookeeper.Options{Connect: "embedded",
 		Dial: func(ctx context.Context, _ string) (net.Conn, error) {
 			nc, err := s.Dial(ctx)
 			if err != nil {
 				return nil, err
 			}
 			return wrap(nc), nil
-		}})
+		}}
+}
+
+func clientOf(t *testing.T, o zookeeper.Options) *zookeeper.Client {
+	t.Helper()
+	c, err := zookeeper.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,9 +73,6 @@ func clientOver(t *testing.T, wrap func(net.Conn) net.Conn) *zookeeper.Client {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	if _, _, err := c.Create(t.Context(), znode.ControllerEpochPath, []byte("1"), zookeeper.Persistent); err != nil {
-		t.Fatal(err)
-	}
 	return c
 }
 
