@@ -135,7 +135,7 @@ func (m *Machine) electKnown(parts []*partition, s strategy, then func(elected [
 }
 
 // uncleanAllowed reads the overrides of the topics whose ISRs are dead, for
-// unclean.leader.election.enable.
+// unclean.leader.election.enable. Where they can't be read they may forbid it.
 func (m *Machine) uncleanAllowed(parts []*partition, s strategy, then func(map[string]bool)) {
 	var topics []string
 	var reads []Read
@@ -152,10 +152,11 @@ func (m *Machine) uncleanAllowed(parts []*partition, s strategy, then func(map[s
 	m.read(reads, func(results []ReadResult) {
 		allowed := map[string]bool{}
 		for i, r := range results {
-			allowed[topics[i]] = m.cfg.UncleanElection
-			if r.Err != jute.OK {
+			if r.Err != jute.OK && r.Err != jute.ErrNoNode {
+				m.warnf("could not read the configuration of topic %s: %v; there is no unclean election until it can be", topics[i], r.Err)
 				continue
 			}
+			allowed[topics[i]] = m.cfg.UncleanElection
 			overrides, err := znode.DecodeConfig(r.Data)
 			if v, ok := overrides["unclean.leader.election.enable"]; ok && err == nil {
 				allowed[topics[i]] = v == "true"

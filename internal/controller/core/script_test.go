@@ -24,7 +24,7 @@ var rewrite = flag.Bool("rewrite", false, "write the traces into testdata instea
 //	cluster 1,2,3 [ibp=2.8] [unclean] [nodelete] [rebalance] [ours]   brokers, no term yet
 //	elect | failover | moved | tick 5s
 //	ours 2 | up 2 | down 2 | bounce 2 | hold 2 | release 2 | fail 2 t-0
-//	set PATH DATA | remove PATH | touch PATH
+//	set PATH DATA | remove PATH | touch PATH | hide PATH | show PATH
 //	topic NAME 1,2 2,1           a topic node as Kafka 0.8 writes it
 //	create NAME 1,2 2,1 | grow NAME FROM 1,2 | delete NAME
 //	isr t-0 1,2 | preferred t-0 | unclean t-0 | shutdown 2
@@ -207,6 +207,8 @@ func (w *world) do(args []string, line string) error {
 		w.set(rest[0], w.tree[rest[0]].data)
 	case "remove":
 		w.remove(rest[0])
+	case "hide", "show":
+		w.tree[rest[0]].hidden = args[0] == "hide"
 	case "topic":
 		n := znode.Topic{Version: 1, Partitions: map[int32]znode.Assignment{}}
 		for i, l := range lists(rest[1:]) {

@@ -49,6 +49,7 @@ type node struct {
 	data    string
 	version int32
 	czxid   int64
+	hidden  bool // may not be read
 }
 
 func newWorld(cfg Config) *world {
@@ -223,6 +224,9 @@ func (w *world) read(r Read) ReadResult {
 	}
 	if n == nil {
 		return ReadResult{Err: jute.ErrNoNode}
+	}
+	if n.hidden {
+		return ReadResult{Err: jute.ErrNoAuth}
 	}
 	res := ReadResult{Stat: jute.Stat{Version: n.version, Czxid: n.czxid}}
 	switch r.Kind {
