@@ -1,9 +1,9 @@
 package storage
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"sort"
 	"strconv"
 	"strings"
@@ -90,8 +90,8 @@ func formatOffsets(offsets map[wire.TopicPartition]int64) []byte {
 type offsetCheckpoint struct {
 	fs     vfs.FS
 	path   string
-	last   []byte // what the file holds, nil when not known
-	synced bool   // that is on the disk
+	last   map[wire.TopicPartition]int64 // what the file holds, nil when not known
+	synced bool                          // that is on the disk
 }
 
 // read returns the entries; none when the file is absent. A damaged file is an
@@ -109,21 +109,27 @@ func (c *offsetCheckpoint) read() (map[wire.TopicPartition]int64, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.path, err)
 	}
-	c.last = data
+	c.last = offsets
 	return offsets, nil
 }
 
+// mayName tells whether the file has an entry for tp, or could have after lost
+// power.
+func (c *offsetCheckpoint) mayName(tp wire.TopicPartition) bool {
+	_, ok := c.last[tp]
+	return ok || c.last != nil && !c.synced
+}
+
 // write replaces the file unless it holds these entries already, on the disk if
-// it is to be durable.
+// it is to be durable. It keeps offsets.
 func (c *offsetCheckpoint) write(offsets map[wire.TopicPartition]int64, durable bool) error {
-	data := formatOffsets(offsets)
-	if bytes.Equal(data, c.last) && (c.synced || !durable) {
+	if c.last != nil && maps.Equal(offsets, c.last) && (c.synced || !durable) {
 		return nil
 	}
-	if err := vfs.WriteFileAtomic(c.fs, c.path, data, 0o644, durable); err != nil {
+	if err := vfs.WriteFileAtomic(c.fs, c.path, formatOffsets(offsets), 0o644, durable); err != nil {
 		c.last = nil
 		return err
 	}
-	c.last, c.synced = data, durable
+	c.last, c.synced = offsets, durable
 	return nil
 }

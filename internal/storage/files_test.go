@@ -148,3 +148,20 @@ func TestACheckpointIsDurableWhenAsked(t *testing.T) {
 		t.Error(got, err)
 	}
 }
+
+// After lost power the file may be the one before the last that was not synced.
+func TestACheckpointMayNameALogUntilItIsOnTheDisk(t *testing.T) {
+	mem, none := vfs.NewMem(), map[wire.TopicPartition]int64{}
+	must(t, mem.MkdirAll("/d", 0o755))
+	c := offsetCheckpoint{fs: mem, path: "/d/c"}
+	for i, step := range []struct {
+		offsets map[wire.TopicPartition]int64
+		durable bool
+		want    bool
+	}{{none, true, false}, {map[wire.TopicPartition]int64{tp0: 7}, true, true}, {none, false, true}, {none, true, false}} {
+		must(t, c.write(step.offsets, step.durable))
+		if got := c.mayName(tp0); got != step.want {
+			t.Errorf("step %d: %v", i, got)
+		}
+	}
+}

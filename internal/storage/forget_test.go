@@ -117,3 +117,38 @@ func TestManyLogsAreDeletedAndMadeAgainWithFewWrites(t *testing.T) {
 	}
 	must(t, m.Close())
 }
+
+// A log of a name that no checkpoint has needs none of them written first,
+// whatever was deleted.
+func TestALogOfAnotherNameIsMadeWithoutWritesAfterADelete(t *testing.T) {
+	renames, of := 0, func(p int32) wire.TopicPartition { return wire.TopicPartition{Topic: "t", Partition: p} }
+	m := open(t, options(t, vfs.NewFaulty(vfs.NewMem(), func(op vfs.Op, name string, _ int) error {
+		if op == vfs.OpRename && !strings.HasPrefix(name, "/d/t-") {
+			renames++ // of a checkpoint
+		}
+		return nil
+	}), newClock()))
+	make := func(p int32) {
+		_, err := m.Create(of(p), wire.UUID{}, nil)
+		must(t, err)
+	}
+	for p := range int32(20) {
+		make(p)
+	}
+	must(t, m.Checkpoint())
+	renames = 0
+	for p := range int32(10) {
+		must(t, m.Delete(of(p)))
+		make(100 + p)
+		must(t, m.Delete(of(100+p)))
+		make(100 + p) // in no checkpoint yet
+	}
+	if renames > 0 {
+		t.Errorf("%d checkpoints were written", renames)
+	}
+	make(0)
+	if renames == 0 {
+		t.Error("the checkpoints still name a log that has left")
+	}
+	must(t, m.Close())
+}

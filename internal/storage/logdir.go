@@ -34,7 +34,6 @@ type logDir struct {
 	full       atomic.Bool  // see checkSpace
 	sinceCheck atomic.Int64 // bytes appended since then
 
-	left    atomic.Bool   // a log has left, and the checkpoints may still name it
 	touched atomic.Bool   // some log has something to be written soon
 	wake    chan struct{} // holds at most one token: there is work in mu
 
@@ -302,31 +301,21 @@ func (d *logDir) list(deleteDelay int64) (found, error) {
 	if err != nil {
 		return f, err
 	}
-	here := map[wire.TopicPartition]bool{}
 	for _, e := range entries {
 		name := e.Name()
-		future, isFuture := parseFutureFolder(name)
+		_, isFuture := parseFutureFolder(name)
 		switch tp, ok := parseFolder(name); {
 		case !e.IsDir():
 		case isDeleteFolder(name):
 			d.removeLater([]string{filepath.Join(d.path, name)}, deleteDelay)
 		case ok:
 			f.partitions = append(f.partitions, tp)
-			here[tp] = true
 		case isFuture:
-			here[future] = true
 			f.futures = append(f.futures, name)
 		case strings.HasSuffix(name, futureDirSuffix), strings.HasSuffix(name, strayDirSuffix):
 			d.log.Warn("folder is left alone", "dir", d.path, "folder", name)
 		default:
 			d.log.Debug("not a partition's folder", "dir", d.path, "folder", name)
-		}
-	}
-	for _, offsets := range []map[wire.TopicPartition]int64{f.recovery, f.starts, f.hws, f.cleaned} {
-		for tp := range offsets {
-			if !here[tp] {
-				d.left.Store(true)
-			}
 		}
 	}
 	return f, nil
@@ -363,18 +352,20 @@ func (d *logDir) saveRecoveryPoints(durable bool) error {
 	return d.save(&d.recoveryPoints, durable, func(l *Log) (int64, bool) { return l.RecoveryPoint(), true })
 }
 
-// forgetLeft takes the logs that have left out of the checkpoints: a new log of
-// the same name would be taken for them after a crash. The caller holds
-// Manager.changing.
-func (d *logDir) forgetLeft() error {
-	if !d.left.Load() {
+// forget takes a log that has left out of the checkpoints: a new log of the same
+// name would be taken for it after a crash. The caller holds Manager.changing.
+func (d *logDir) forget(tp wire.TopicPartition) error {
+	d.checkpoints.Lock()
+	named := d.recoveryPoints.mayName(tp) || d.starts.mayName(tp) || d.highWatermarks.mayName(tp) || d.cleaned.mayName(tp)
+	d.checkpoints.Unlock()
+	if !named && d.online() { // else what a failed write left is not known
 		return nil
 	}
-	err := errors.Join(d.saveRecoveryPoints(true), d.saveStarts(true), d.saveHighWatermarks(true), d.saveCleaned(true))
-	if err == nil {
-		d.left.Store(false)
-	}
-	return err
+	return d.saveAll()
+}
+
+func (d *logDir) saveAll() error {
+	return errors.Join(d.saveRecoveryPoints(true), d.saveStarts(true), d.saveHighWatermarks(true), d.saveCleaned(true))
 }
 
 // saveStarts writes the start offsets that the first segment's name does not

@@ -349,7 +349,7 @@ func (m *Manager) emptiest() *logDir {
 // newEmptyLog makes the folder of a new partition.
 func newEmptyLog(tp wire.TopicPartition, at home, id wire.UUID, c *config.Topic) (*Log, error) {
 	d := at.dir
-	if err := d.forgetLeft(); err != nil {
+	if err := d.forget(tp); err != nil {
 		return nil, err
 	}
 	l := newLog(tp, at, c)

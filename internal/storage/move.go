@@ -132,12 +132,10 @@ func (m *Manager) resumeMoves() {
 	for _, c := range m.found {
 		l, ok := m.mu.logs[c.tp]
 		if !ok {
-			c.dir().left.Store(true)
 			m.o.Logger.Warn("a folder is left alone: it is a copy of a log that is in none of the log directories that are online", "folder", c.folder())
 			continue
 		}
 		if m.mu.moves[c.tp] != nil || l.dir() == c.dir() {
-			c.dir().left.Store(true)
 			m.o.Logger.Warn("a folder is left alone: another copy of the log is under way, or the log is here already", "folder", c.folder())
 			continue
 		}
@@ -186,7 +184,6 @@ func (m *Manager) callOff(mv *move) error {
 		return err
 	}
 	d := mv.copy.dir()
-	d.left.Store(true)
 	name, err := mv.copy.moveAside()
 	if err == nil {
 		err = d.fs.SyncDir(d.path)
@@ -447,7 +444,7 @@ func (m *Manager) finishMove(mv *move) (bool, error) {
 	m.cleaner.forget(l)
 	for _, d := range []*logDir{l.dir(), old.dir} {
 		if d.online() { // a failure takes the directory offline
-			_ = errors.Join(d.saveRecoveryPoints(true), d.saveStarts(true), d.saveHighWatermarks(true), d.saveCleaned(true))
+			_ = d.saveAll()
 		}
 	}
 	return true, nil
@@ -591,7 +588,6 @@ func (m *Manager) settleMove(a, b *Log) (stays *Log, ok bool, err error) {
 		stays, goes = b, a
 	}
 	m.o.Logger.Warn("a crash interrupted the move of a partition to another log directory; it is completed", "partition", a.tp.String(), "from", goes.dir().path, "to", stays.dir().path)
-	goes.dir().left.Store(true)
 	aside, err := goes.moveAside()
 	if err != nil {
 		return nil, false, err

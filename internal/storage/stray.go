@@ -35,7 +35,6 @@ func (m *Manager) takeOut(l *Log, folder string) error {
 	m.mu.Lock()
 	delete(m.mu.logs, l.tp)
 	m.mu.Unlock()
-	l.dir().left.Store(true)
 	if mv := m.moveOf(l.tp); mv != nil {
 		if err := m.callOff(mv); err != nil {
 			return err
