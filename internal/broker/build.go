@@ -133,12 +133,12 @@ func (b *Broker) build(context.Context) error {
 }
 
 func (b *Broker) startController(context.Context) error {
+	b.controller.Start() // before watch: it is to hear of a session's end
 	b.running.Add(3)
 	go func() { defer b.running.Done(); b.watch() }()
 	go func() { defer b.running.Done(); b.kin.run(b.ctx) }()
 	go func() { defer b.running.Done(); b.configs.run(b.ctx) }()
 	b.onClose("watchers", func() error { b.running.Wait(); return nil })
-	b.controller.Start()
 	b.onClose("controller", b.controller.Close)
 	return nil
 }

@@ -316,7 +316,9 @@ func (w *configWatcher) readAllTopics(ctx context.Context) error {
 }
 
 // readTopics reads the overrides of topics whose logs are about to be made: no
-// notification tells of a new topic's.
+// notification tells of a new topic's. One that ZooKeeper does not show is an
+// error, after the others: with the defaults, records that it is to keep could be
+// deleted.
 func (w *configWatcher) readTopics(ctx context.Context, names []string) error {
 	paths := make([]string, len(names))
 	for i, name := range names {
@@ -328,8 +330,13 @@ func (w *configWatcher) readTopics(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
+	var failed error
 	for i, r := range reads {
 		var overrides map[string]string
+		if r.Err != nil && !errors.Is(r.Err, jute.ErrNoNode) {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", paths[i], r.Err))
+			continue
+		}
 		if r.Err == nil {
 			if overrides, err = znode.DecodeConfig(r.Data); err != nil {
 				w.log.Error("skipped a topic's configuration that can't be read", "path", paths[i], "err", err)
@@ -337,7 +344,7 @@ func (w *configWatcher) readTopics(ctx context.Context, names []string) error {
 		}
 		w.setTopic(number, names[i], overrides)
 	}
-	return nil
+	return failed
 }
 
 // beginRead numbers a read of topics, before it is sent: it finds whatever was

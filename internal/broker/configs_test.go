@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"strings"
 	"testing"
 
 	"barnabas/internal/config"
@@ -133,6 +134,9 @@ func TestATopicThatCanNotBeReadHasNoOtherAppliedAgain(t *testing.T) {
 	change("first")
 	change("refused")
 	round("another change", true, map[string]int{"first": 1})
+	if err := w.readTopics(t.Context(), []string{"refused", "last"}); !errors.Is(err, jute.ErrNoAuth) || !strings.Contains(err.Error(), znode.TopicConfig("refused").Path()) {
+		t.Errorf("logs could be made without the overrides of a topic: %v", err)
+	}
 	permit(t, zk, znode.TopicConfig("refused").Path(), jute.PermAll)
 	round("one is let in", true, map[string]int{"refused": 1})
 	permit(t, zk, znode.TopicConfig("refused too").Path(), jute.PermAll)
