@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"barnabas/test/real"
+
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
@@ -67,6 +69,45 @@ func TestPerfLinesAreOfTheirWindow(t *testing.T) {
 	}
 }
 
+// refusedCertificate is how a client's read ends when the server takes none of
+// its certificates.
+func refusedCertificate(t *testing.T) error {
+	t.Helper()
+	pem := real.PEM(t)
+	pair, err := tls.LoadX509KeyPair(pem.Server, pem.Server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var served sync.WaitGroup
+	defer served.Wait()
+	served.Go(func() {
+		nc, err := l.Accept()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer nc.Close()
+		if err := nc.(*tls.Conn).Handshake(); err == nil {
+			t.Error("the server took a client without a certificate")
+		}
+		_, _ = io.Copy(io.Discard, nc.(*tls.Conn).NetConn()) // or the close could reset the connection before the alert is read
+	})
+	nc, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	if _, err = nc.Read(make([]byte, 1)); err == nil {
+		t.Fatal("the server answered a client without a certificate")
+	}
+	return err
+}
+
 // What a member gets over by joining its group again, and a broker that is away,
 // is no reason to end.
 func TestWhatAConsumerGetsOverIsNoEnd(t *testing.T) {
@@ -75,7 +116,7 @@ func TestWhatAConsumerGetsOverIsNoEnd(t *testing.T) {
 		kerr.InconsistentGroupProtocol: false, &kgo.ErrGroupSession{Err: kerr.GroupAuthorizationFailed}: false,
 		&kgo.ErrGroupSession{Err: fmt.Errorf("unable to dial: %w", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED})}: true,
 		&kgo.ErrGroupSession{Err: io.ErrUnexpectedEOF}:                                                                   true, &kgo.ErrFirstReadEOF{}: true, context.DeadlineExceeded: true, &kgo.ErrDataLoss{}: true,
-		&net.OpError{Op: "remote error", Err: tls.AlertError(42)}: false, &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}: false, errors.New("a broken batch"): false,
+		refusedCertificate(t): false, &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}: false, errors.New("a broken batch"): false,
 	} {
 		if got := passing(err); got != want {
 			t.Errorf("%v: %v", err, got)

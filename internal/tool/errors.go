@@ -2,7 +2,6 @@ package tool
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -125,15 +124,15 @@ func isOtherServer(err error) bool {
 // passing tells whether a consumer's error may go away by itself, so that Java's
 // consumer tries on: what a broker calls so, what a member gets over by joining
 // its group again, what it has got over already, and whatever befell a connection
-// but that one side does not trust the other.
+// but that one side does not trust the other: an alert of TLS is a "remote error".
 func passing(err error) bool {
 	var code *kerr.Error
-	var alert tls.AlertError
+	var op *net.OpError
 	var lost *kgo.ErrDataLoss
 	switch {
 	case errors.As(err, &code):
 		return code.Retriable || code == kerr.UnknownMemberID || code == kerr.IllegalGeneration
-	case errors.As(err, &alert):
+	case errors.As(err, &op) && op.Op == "remote error":
 		return false
 	}
 	return isUnreachable(err) || isOtherServer(err) || kgo.IsRetryableBrokerErr(err) || errors.As(err, &lost) ||
