@@ -26,7 +26,7 @@ func (f *fetching) read() {
 			}
 			continue
 		}
-		if n := d.size(); n > 0 {
+		if n := d.size() + d.slice.Spared; n > 0 {
 			left -= n
 			f.bytes += n
 			minOne = false
@@ -230,7 +230,7 @@ func (f *fetching) convert(d *fetched, log *storage.Log) wire.Code {
 		return storage.Code(err)
 	}
 	d.slice.Release()
-	d.slice = storage.Slice{}
+	d.slice = storage.Slice{Spared: d.slice.Spared}
 	if !c.MessageDownconversionEnable && newerThan(set, magic) {
 		return wire.UnsupportedVersion
 	}

@@ -30,6 +30,9 @@ type Slice struct {
 	// FirstIncomplete: the first batch alone is larger than maxBytes and was cut
 	// (or left out), since minOne was not set.
 	FirstIncomplete bool
+	// Spared are the bytes of a batch that maxBytes would have let in in part: who
+	// counts what a reader wants counts them as given.
+	Spared int
 	// Start is the log's start offset at the time of the read.
 	Start int64
 }
@@ -179,9 +182,9 @@ func (l *Log) slice(out Slice, seg *segment, pos, size, limit int64, maxBytes in
 	if err != nil {
 		return out, stale(err)
 	}
-	if size >= largeBatch && size <= n && n < limit-pos {
+	if size >= largeBatch && size < n && n < limit-pos {
 		if whole := seg.whole(ref, pos, pos+n, limit) - pos; whole >= size { // or the index is damaged
-			n = whole
+			n, out.Spared = whole, int(n-whole)
 		}
 	}
 	out.File, out.Pos, out.Len = ref, pos, int(n)

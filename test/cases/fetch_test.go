@@ -89,6 +89,30 @@ func TestFetchWaits(t *testing.T) {
 		if _, err := c.Read(both, request, 20*time.Second); err != nil {
 			t.Errorf("with an idle partition beside: %v", err)
 		}
+		// As many bytes as the answer may have are enough, also where they end in
+		// the middle of a large batch.
+		for range 3 {
+			b := record.NewBuilder(record.BatchOptions{LeaderEpoch: -1})
+			b.Append(longAgo, nil, make([]byte, 20000))
+			set, err := b.Build()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := produce(t, producer, 9, idle, set); got.ErrorCode != 0 {
+				t.Fatalf("produce: error %d", got.ErrorCode)
+			}
+		}
+		full := fetchRequest(11, idle, idleID, 0, 0)
+		full.MaxWaitMillis, full.MinBytes, full.MaxBytes = 30000, 50000, 50000
+		full.Topics[0].Partitions[0].PartitionMaxBytes = 50000
+		request = c.Write(full)
+		response, err = c.Read(full, request, 20*time.Second)
+		if err != nil {
+			t.Fatalf("a full answer: %v", err)
+		}
+		if n := len(response.(*kmsg.FetchResponse).Topics[0].Partitions[0].RecordBatches); n < 40000 || n > 50000 {
+			t.Errorf("a full answer has %d bytes, want two batches or a piece of the third", n)
+		}
 	})
 }
 
