@@ -97,3 +97,48 @@ func TestALogWithoutEpochsIsNotReadForThem(t *testing.T) {
 	}
 	must(t, m.Close())
 }
+
+// A log that DeleteRecords emptied has no epochs either, though its files are
+// there until retention comes: none of what they hold is asked for.
+func TestAnEmptiedLogIsNotReadForItsEpochs(t *testing.T) {
+	mem, c := vfs.NewMem(), newClock()
+	read := 0
+	o := options(t, vfs.NewFaulty(mem, func(op vfs.Op, name string, _ int) error {
+		if op == vfs.OpRead && strings.HasSuffix(name, logSuffix) {
+			read++
+		}
+		return nil
+	}), c)
+	m := open(t, o)
+	l := create(t, m, topicConfig(t, "segment.bytes", "500"))
+	for range 250 {
+		_, err := l.Append(AppendRequest{Records: plain(t, 2, 1000, "v"), LeaderEpoch: 4, LogAppendTime: -1})
+		must(t, err)
+	}
+	segments := len(*l.segments.Load())
+	again := func(start int64, most int) {
+		l.SetHighWatermark(500)
+		_, err := l.DeleteRecordsTo(start)
+		must(t, err)
+		must(t, m.Close())
+		must(t, mem.RemoveAll(part+"/"+epochFile))
+		read = 0
+		m = open(t, o)
+		l, _ = m.Log(tp0)
+		if l.StartOffset() != start || l.EndOffset() != 500 {
+			t.Fatal(l.StartOffset(), l.EndOffset(), l.Err())
+		}
+		if read > most {
+			t.Errorf("%d reads, of %d segments, the log being from %d to 500", read, segments, start)
+		}
+	}
+	again(490, 20)
+	if got := l.EndOffsetForEpoch(3); got != (EpochEnd{3, 490}) {
+		t.Error(got)
+	}
+	again(500, 10)
+	if l.LatestEpoch() != -1 {
+		t.Error(l.LatestEpoch())
+	}
+	must(t, m.Close())
+}

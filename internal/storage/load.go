@@ -109,7 +109,7 @@ func (l *Log) loadHeld() error {
 	}
 	l.epochs.truncateFromEnd(end)
 	l.epochs.truncateFromStart(l.start.Load())
-	if lostEpochs && l.found.recovery > segs[0].base { // else recovery has passed all batches
+	if lostEpochs && l.found.recovery > l.start.Load() { // else there are no batches, or recovery has passed them all
 		if err := l.rebuildEpochs(segs); err != nil {
 			return err
 		}
@@ -424,15 +424,16 @@ func (l *Log) loadEpochs() (lost bool, err error) {
 	return l.epochs.latest() < 0, nil
 }
 
-// rebuildEpochs reads the epochs of all batches, unless the newest have none, as
-// those of old formats: once a log has epochs, all that comes has one.
+// rebuildEpochs reads the epochs of all batches from the start offset on, unless
+// the newest have none, as those of old formats: once a log has epochs, all that
+// comes has one.
 func (l *Log) rebuildEpochs(segs []*segment) error {
 	some, err := l.newestHaveEpochs(segs)
 	if err != nil || !some {
 		return err
 	}
 	l.epochs.clear()
-	return l.eachBatch(segs, 0, func(s *segment, sc *scanner) error {
+	return l.eachBatch(segs, l.start.Load(), func(s *segment, sc *scanner) error {
 		if e := sc.header.LeaderEpoch(); e >= 0 {
 			l.epochs.assign(e, max(sc.header.BaseOffset(), l.start.Load()))
 		}
