@@ -21,7 +21,7 @@
 //
 // The Server has a goroutine that commits, one that expires sessions, one that
 // looks for containers, one while a snapshot is taken, and the pollers: one for
-// two processors, each of which serves many connections (internal/poll).
+// each processor, which serves many connections (internal/poll).
 //
 // A connection begins with a goroutine that waits for its first frame. With
 // that, a plain TCP connection is given to a poller and needs none any more: the

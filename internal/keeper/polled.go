@@ -77,6 +77,12 @@ func (c *conn) poll(first func()) bool {
 	c.p, c.fd, c.nc, c.ends = p, fd, nil, c.s.mu.closed
 	c.s.mu.Unlock()
 	p.Post(func() {
+		c.s.mu.Lock()
+		_, on := c.s.mu.conns[c] // Close may have come first and had it ended: the descriptor may be another's
+		c.s.mu.Unlock()
+		if !on {
+			return
+		}
 		first()
 		c.watched = p.Add(fd, c.ready) == nil
 		if !c.watched {
