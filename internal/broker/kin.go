@@ -47,7 +47,9 @@ func (k *kin) all() bool {
 
 // run follows the live brokers until ctx ends.
 func (k *kin) run(ctx context.Context) {
+	k.mu.Lock()
 	k.mu.known = map[int32]relation{}
+	k.mu.Unlock()
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	for {
