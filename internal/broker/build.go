@@ -88,7 +88,7 @@ func (b *Broker) build(context.Context) error {
 	b.link = &controllerLink{b: b}
 	b.kin.b = b
 	b.replicas = replica.NewManager(replica.Options{
-		BrokerID: b.info.ID, Storage: b.storage, Topic: b.configs.topic, BrokerEpoch: b.epoch.Load,
+		BrokerID: b.info.ID, Storage: b.storage, Topic: b.configs.shown, BrokerEpoch: b.epoch.Load,
 		LagTime:     func() time.Duration { return b.config.Load().Duration("replica.lag.time.max.ms") },
 		RoleChanged: b.roleChanged,
 		Logger:      b.log.With("part", "replica"),
@@ -143,6 +143,14 @@ func (b *Broker) startController(context.Context) error {
 	return nil
 }
 
+// token wakes the owner of a channel of capacity 1, unless one lies there.
+func token(changed chan<- struct{}) {
+	select {
+	case changed <- struct{}{}:
+	default:
+	}
+}
+
 // firstMetadata bounds the wait for the controller's first word, which comes as
 // a request when the controller is another broker: so the server runs already.
 // Clients' Metadata requests wait as long (package api).
@@ -195,14 +203,12 @@ func (b *Broker) serve(ctx context.Context) error {
 		of.keep(b.ctx, b.config, changed, func(c *config.Broker) { s.SetLimits(b.limits(c, of)) })
 	})
 	b.config.Subscribe(func(old, now *config.Broker) {
-		select {
-		case changed <- struct{}{}:
-		default: // keepLimits has not looked yet
-		}
+		token(changed)
 		if now.Int("max.connections") != old.Int("max.connections") {
 			b.sayIfFew(now)
 		}
 	})
+	token(changed) // of what has changed since c was read
 	b.renewStores()
 	wait, cancel := context.WithTimeout(ctx, firstMetadata)
 	defer cancel()

@@ -47,6 +47,9 @@ type configWatcher struct {
 		begun  uint64                       // the number of the newest read of topics
 		open   int                          // reads of topics that are not done
 		set    map[string]uint64            // while there are any: the newest read that set a topic
+		// refused are those whose overrides ZooKeeper did not show when their logs
+		// were to be made, until they can be read.
+		refused map[string]bool
 	}
 }
 
@@ -54,16 +57,12 @@ func newConfigWatcher(zk *zookeeper.Client, log *slog.Logger, dynamic *config.Dy
 	w := &configWatcher{zk: zk, log: log, dynamic: dynamic, id: id, users: users, wake: make(chan struct{}, 1), last: -1}
 	w.mu.topics = map[string]map[string]string{}
 	w.mu.set = map[string]uint64{}
+	w.mu.refused = map[string]bool{}
 	return w
 }
 
 // notify wakes run.
-func (w *configWatcher) notify() {
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
+func (w *configWatcher) notify() { token(w.wake) }
 
 // run applies changes until ctx ends.
 func (w *configWatcher) run(ctx context.Context) {
@@ -134,11 +133,11 @@ func (w *configWatcher) round(ctx context.Context) error {
 		}
 	}
 	w.last = last
-	if err := w.reloadLeft(ctx); err != nil {
-		return err
+	err = w.reloadLeft(ctx)
+	if ctx.Err() == nil && !errors.Is(err, jute.ErrSessionExpired) { // what can't be read yet is in left
+		w.purge(ctx, names)
 	}
-	w.purge(ctx, names)
-	return nil
+	return err
 }
 
 // reloadLeft puts what is left in force. What fails stays, for the next round,
@@ -167,11 +166,14 @@ func (w *configWatcher) purge(ctx context.Context, names []string) {
 	if len(names) < 2 {
 		return
 	}
-	now := time.Now().UnixMilli()
+	newest, ok, err := w.zk.Exists(ctx, znode.ConfigChanges+"/"+names[len(names)-1])
+	if err != nil || !ok {
+		return
+	}
 	for _, name := range names {
 		path := znode.ConfigChanges + "/" + name
 		stat, ok, err := w.zk.Exists(ctx, path)
-		if err != nil || ok && now-stat.Ctime < changesKept.Milliseconds() {
+		if err != nil || ok && newest.Ctime-stat.Ctime < changesKept.Milliseconds() {
 			return // names are in order of age
 		}
 		_ = w.zk.Delete(ctx, path, zookeeper.AnyVersion) // another broker may be doing the same
@@ -317,8 +319,8 @@ func (w *configWatcher) readAllTopics(ctx context.Context) error {
 
 // readTopics reads the overrides of topics whose logs are about to be made: no
 // notification tells of a new topic's. One that ZooKeeper does not show is an
-// error, after the others: with the defaults, records that it is to keep could be
-// deleted.
+// error, after the others, and has no log made until it is shown: with the
+// defaults, records that it is to keep could be deleted.
 func (w *configWatcher) readTopics(ctx context.Context, names []string) error {
 	paths := make([]string, len(names))
 	for i, name := range names {
@@ -335,6 +337,7 @@ func (w *configWatcher) readTopics(ctx context.Context, names []string) error {
 		var overrides map[string]string
 		if r.Err != nil && !errors.Is(r.Err, jute.ErrNoNode) {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", paths[i], r.Err))
+			w.refuse(number, names[i])
 			continue
 		}
 		if r.Err == nil {
@@ -373,11 +376,32 @@ func (w *configWatcher) setTopic(read uint64, topic string, overrides map[string
 		return
 	}
 	w.mu.set[topic] = read
+	delete(w.mu.refused, topic)
 	if len(overrides) == 0 {
 		delete(w.mu.topics, topic)
 	} else {
 		w.mu.topics[topic] = overrides
 	}
+}
+
+// refuse remembers a topic that a read did not show, unless a later one did.
+func (w *configWatcher) refuse(read uint64, topic string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if read >= w.mu.set[topic] {
+		w.mu.refused[topic] = true
+	}
+}
+
+// shown is topic, or nil for one whose overrides ZooKeeper did not show.
+func (w *configWatcher) shown(name string) *config.Topic {
+	w.mu.Lock()
+	refused := w.mu.refused[name]
+	w.mu.Unlock()
+	if refused {
+		return nil
+	}
+	return w.topic(name)
 }
 
 // topic resolves a topic's configuration. Overrides that no longer pass leave

@@ -1,14 +1,19 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"maps"
+	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"barnabas/internal/config"
 	"barnabas/internal/jute"
+	"barnabas/internal/keeper"
 	"barnabas/internal/znode"
 	"barnabas/internal/zookeeper"
 )
@@ -142,4 +147,63 @@ func TestATopicThatCanNotBeReadHasNoOtherAppliedAgain(t *testing.T) {
 	permit(t, zk, znode.TopicConfig("refused too").Path(), jute.PermAll)
 	round("both are", false, map[string]int{"refused too": 1})
 	round("nothing is left", false, nil)
+}
+
+// Notifications that are old go, and fresh ones stay, also while a topic that was
+// changed can't be read.
+func TestOldChangesGoWhileATopicCanNotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k, err := keeper.Open(keeper.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		zk, err := zookeeper.New(zookeeper.Options{Connect: "unused:1", SessionTimeout: 20 * time.Second,
+			Dial: func(ctx context.Context, _ string) (net.Conn, error) { return k.Dial(ctx) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := zk.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer zk.Close()
+		o, err := config.NewBroker(map[string]string{"zookeeper.connect": "unused:1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newConfigWatcher(zk, slog.New(slog.NewTextHandler(t.Output(), nil)), config.NewDynamic(o), 1, nil)
+		w.apply, w.changed = func(string, *config.Topic) {}, func(string) {}
+		entity := znode.TopicConfig("refused")
+		for path, data := range map[string][]byte{znode.ConfigChanges: nil, entity.Path(): znode.EncodeConfig(nil)} {
+			if _, _, err := zk.CreateRecursive(t.Context(), path, data, zookeeper.Persistent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		permit(t, zk, entity.Path(), jute.PermAll&^jute.PermRead)
+		change := func(want int) {
+			t.Helper()
+			if _, _, err := zk.Create(t.Context(), znode.ConfigChanges+"/"+znode.ConfigChangePrefix, znode.EncodeConfigChange(entity), zookeeper.PersistentSequential); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.round(t.Context()); !errors.Is(err, jute.ErrNoAuth) {
+				t.Fatal(err)
+			}
+			names, _, err := zk.Children(t.Context(), znode.ConfigChanges)
+			if err != nil || len(names) != want {
+				t.Errorf("%v, %v: want %d", names, err, want)
+			}
+		}
+		change(1)
+		change(2)
+		<-time.After(changesKept - time.Minute) // the bubble's time
+		change(3)
+		<-time.After(2 * time.Minute)
+		if err := w.round(t.Context()); !errors.Is(err, jute.ErrNoAuth) {
+			t.Fatal(err)
+		}
+		if names, _, err := zk.Children(t.Context(), znode.ConfigChanges); err != nil || len(names) != 3 {
+			t.Errorf("by the broker's own clock: %v, %v", names, err)
+		}
+		change(2)
+	})
 }

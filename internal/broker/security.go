@@ -96,12 +96,8 @@ func (b *Broker) renewStores() {
 		return
 	}
 	changed := make(chan struct{}, 1)
-	b.config.Subscribe(func(_, _ *config.Broker) {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	})
+	b.config.Subscribe(func(_, _ *config.Broker) { token(changed) })
+	token(changed) // the listeners were bound before ZooKeeper's properties were read
 	b.running.Go(func() {
 		for {
 			select {

@@ -2,11 +2,13 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"barnabas/internal/controller"
+	"barnabas/internal/jute"
 	"barnabas/internal/metadata"
 	"barnabas/internal/peer"
 	"barnabas/internal/wire"
@@ -20,7 +22,11 @@ type local struct{ b *Broker }
 
 func (l local) LeaderAndISR(ctx context.Context, r *kmsg.LeaderAndISRRequest) (*kmsg.LeaderAndISRResponse, error) {
 	if fresh := l.unknownTopics(r); len(fresh) > 0 {
-		if err := l.b.configs.readTopics(ctx, fresh); err != nil {
+		err := l.b.configs.readTopics(ctx, fresh)
+		switch {
+		case errors.Is(err, jute.ErrNoAuth): // it may last: the controller is to go on with all else
+			l.b.log.Error("partitions are refused whose topics' overrides can't be read", "err", err)
+		case err != nil:
 			return nil, err
 		}
 	}

@@ -122,7 +122,13 @@ func (m *Manager) changeRoleLocked(p *Partition, tp wire.TopicPartition, id wire
 			m.roleChanged(p)
 			return wire.KafkaStorageError
 		}
-		log, err := m.openLocked(tp, id)
+		var c *config.Topic
+		if m.o.Topic != nil {
+			if c = m.o.Topic(tp.Topic); c == nil { // why was logged
+				return wire.UnknownServerError
+			}
+		}
+		log, err := m.openLocked(tp, id, c)
 		if err != nil {
 			m.o.Logger.Error("cannot open a partition's log", "partition", tp.String(), "err", err)
 			return storage.Code(err)
@@ -154,12 +160,9 @@ func (m *Manager) hiddenLocked(tp wire.TopicPartition) bool {
 	return slices.ContainsFunc(m.o.Storage.Dirs(), func(d storage.DirInfo) bool { return d.Err != nil })
 }
 
-// openLocked returns the log of a partition, made when there is none.
-func (m *Manager) openLocked(tp wire.TopicPartition, id wire.UUID) (*storage.Log, error) {
-	var c *config.Topic
-	if m.o.Topic != nil {
-		c = m.o.Topic(tp.Topic)
-	}
+// openLocked returns the log of a partition, made when there is none; nil is the
+// defaults.
+func (m *Manager) openLocked(tp wire.TopicPartition, id wire.UUID, c *config.Topic) (*storage.Log, error) {
 	log, err := m.o.Storage.Create(tp, id, c)
 	if err != nil {
 		return nil, err

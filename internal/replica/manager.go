@@ -18,8 +18,8 @@ type Options struct {
 	BrokerID int32
 	Storage  *storage.Manager
 	// Topic resolves a topic's configuration when its log is made and when the
-	// defaults have changed. It is called under Manager.mu. Optional: the broker's
-	// defaults, which do not change.
+	// defaults have changed; nil, for one that is not known, has no log made. It is
+	// called under Manager.mu. Optional: the broker's defaults, which do not change.
 	Topic func(name string) *config.Topic
 	// BrokerEpoch returns this broker's epoch, the czxid of its registration; a
 	// controller's request with an older one is meant for an earlier life of
@@ -171,9 +171,12 @@ func (m *Manager) DefaultsChanged() {
 	defer m.mu.Unlock()
 	for _, l := range m.o.Storage.Logs() {
 		c := m.o.Topic(l.Partition().Topic)
-		if p := m.Partition(l.Partition()); p != nil && p.log == l {
+		p := m.Partition(l.Partition())
+		switch {
+		case c == nil: // it keeps what it has
+		case p != nil && p.log == l:
 			p.configure(c)
-		} else { // the controller has not named it
+		default: // the controller has not named it
 			l.SetConfig(c)
 		}
 	}
