@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -11,7 +12,8 @@ import (
 // A topic that is made again under the name of one that was deleted must not be
 // taken, after a crash, for the one that the checkpoints tell of.
 func TestANewLogInheritsNothingFromADeletedOne(t *testing.T) {
-	for _, how := range []vfs.Crash{vfs.KillProcess, vfs.LoseUnsynced} {
+	for i := range 4 {
+		how, unsynced := []vfs.Crash{vfs.KillProcess, vfs.LoseUnsynced}[i%2], i >= 2
 		mem, c := vfs.NewMem(), newClock()
 		m := open(t, options(t, mem, c))
 		l := create(t, m, nil)
@@ -26,6 +28,10 @@ func TestANewLogInheritsNothingFromADeletedOne(t *testing.T) {
 		must(t, m.Checkpoint())
 		must(t, l.dir().saveCleaned(true))
 		must(t, m.Delete(tp0))
+		if unsynced { // after lost power the checkpoints are those before
+			d := l.dir()
+			must(t, errors.Join(d.saveRecoveryPoints(false), d.saveStarts(false), d.saveHighWatermarks(false), d.saveCleaned(false)))
+		}
 
 		l = create(t, m, nil)
 		appendPlain(t, l, 10, 1000, "new")
@@ -114,6 +120,63 @@ func TestManyLogsAreDeletedAndMadeAgainWithFewWrites(t *testing.T) {
 	each(again)
 	if renames > 4 {
 		t.Errorf("%d checkpoints were written", renames)
+	}
+	must(t, m.Close())
+}
+
+// Nor do others wait where a checkpoint was written without a sync, and where one
+// is being written.
+func TestALogOfANewNameWaitsForNoCheckpoint(t *testing.T) {
+	renames, of := 0, func(p int32) wire.TopicPartition { return wire.TopicPartition{Topic: "t", Partition: p} }
+	m := open(t, options(t, vfs.NewFaulty(vfs.NewMem(), func(op vfs.Op, name string, _ int) error {
+		if op == vfs.OpRename && !strings.HasPrefix(name, "/d/t-") {
+			renames++ // of a checkpoint
+		}
+		return nil
+	}), newClock()))
+	l := create(t, m, nil)
+	for range 5 {
+		appendPlain(t, l, 2, 1000, "v")
+	}
+	l.SetHighWatermark(10)
+	_, err := m.Create(of(1), wire.UUID{}, nil)
+	must(t, err)
+	must(t, m.Checkpoint())
+	must(t, m.Delete(of(1)))
+	for p := range int32(5) {
+		must(t, l.RaiseStartOffset(2*int64(p)+1))
+		l.cleaned.Store(int64(p))
+		must(t, l.dir().saveCleaned(false))
+		renames = 0
+		_, err := m.Create(of(100+p), wire.UUID{}, nil)
+		must(t, err)
+		if renames > 0 {
+			t.Errorf("%d checkpoints were written", renames)
+		}
+	}
+	l.dir().checkpoints.Lock() // as while one is written
+	_, err = m.Create(of(200), wire.UUID{}, nil)
+	l.dir().checkpoints.Unlock()
+	must(t, err)
+	_, err = m.Create(of(1), wire.UUID{}, nil)
+	must(t, err)
+	if renames == 0 {
+		t.Error("the checkpoints still name a log that has left")
+	}
+	must(t, m.Close())
+}
+
+// Names that never come again don't pile up.
+func TestTheLogsThatHaveLeftAreForgottenInTheEnd(t *testing.T) {
+	m := open(t, options(t, vfs.NewMem(), newClock()))
+	d := create(t, m, nil).dir()
+	for p := range int32(mostLeft) {
+		d.left[wire.TopicPartition{Topic: "gone", Partition: p}] = true
+	}
+	_, err := m.Create(wire.TopicPartition{Topic: "t", Partition: 1}, wire.UUID{}, nil)
+	must(t, err)
+	if len(d.left) > 0 {
+		t.Error(len(d.left))
 	}
 	must(t, m.Close())
 }

@@ -34,6 +34,10 @@ type logDir struct {
 	full       atomic.Bool  // see checkSpace
 	sinceCheck atomic.Int64 // bytes appended since then
 
+	// left is the logs that have left since all checkpoints were last on the disk,
+	// which may name them still; guarded by Manager.changing.
+	left map[wire.TopicPartition]bool
+
 	touched atomic.Bool   // some log has something to be written soon
 	wake    chan struct{} // holds at most one token: there is work in mu
 
@@ -301,21 +305,31 @@ func (d *logDir) list(deleteDelay int64) (found, error) {
 	if err != nil {
 		return f, err
 	}
+	here := map[wire.TopicPartition]bool{}
 	for _, e := range entries {
 		name := e.Name()
-		_, isFuture := parseFutureFolder(name)
+		future, isFuture := parseFutureFolder(name)
 		switch tp, ok := parseFolder(name); {
 		case !e.IsDir():
 		case isDeleteFolder(name):
 			d.removeLater([]string{filepath.Join(d.path, name)}, deleteDelay)
 		case ok:
 			f.partitions = append(f.partitions, tp)
+			here[tp] = true
 		case isFuture:
+			here[future] = true
 			f.futures = append(f.futures, name)
 		case strings.HasSuffix(name, futureDirSuffix), strings.HasSuffix(name, strayDirSuffix):
 			d.log.Warn("folder is left alone", "dir", d.path, "folder", name)
 		default:
 			d.log.Debug("not a partition's folder", "dir", d.path, "folder", name)
+		}
+	}
+	for _, offsets := range []map[wire.TopicPartition]int64{f.recovery, f.starts, f.hws, f.cleaned} {
+		for tp := range offsets {
+			if !here[tp] {
+				d.left[tp] = true
+			}
 		}
 	}
 	return f, nil
@@ -353,19 +367,32 @@ func (d *logDir) saveRecoveryPoints(durable bool) error {
 }
 
 // forget takes a log that has left out of the checkpoints: a new log of the same
-// name would be taken for it after a crash. The caller holds Manager.changing.
+// name would be taken for it after a crash. Most new logs have a name that did not
+// leave, and wait for no checkpoint. The caller holds Manager.changing.
 func (d *logDir) forget(tp wire.TopicPartition) error {
-	d.checkpoints.Lock()
-	named := d.recoveryPoints.mayName(tp) || d.starts.mayName(tp) || d.highWatermarks.mayName(tp) || d.cleaned.mayName(tp)
-	d.checkpoints.Unlock()
-	if !named && d.online() { // else what a failed write left is not known
-		return nil
+	if len(d.left) < mostLeft && !(d.left[tp] && d.mayName(tp)) {
+		return d.err() // what a failed write left is not known
 	}
 	return d.saveAll()
 }
 
+// mostLeft bounds what names that never come again take.
+const mostLeft = 10_000
+
+func (d *logDir) mayName(tp wire.TopicPartition) bool {
+	d.checkpoints.Lock()
+	defer d.checkpoints.Unlock()
+	return d.recoveryPoints.mayName(tp) || d.starts.mayName(tp) || d.highWatermarks.mayName(tp) || d.cleaned.mayName(tp)
+}
+
+// saveAll takes all logs that have left out of the checkpoints. The caller holds
+// Manager.changing, so that none leaves meanwhile.
 func (d *logDir) saveAll() error {
-	return errors.Join(d.saveRecoveryPoints(true), d.saveStarts(true), d.saveHighWatermarks(true), d.saveCleaned(true))
+	err := errors.Join(d.saveRecoveryPoints(true), d.saveStarts(true), d.saveHighWatermarks(true), d.saveCleaned(true))
+	if err == nil {
+		clear(d.left)
+	}
+	return err
 }
 
 // saveStarts writes the start offsets that the first segment's name does not

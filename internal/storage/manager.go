@@ -104,7 +104,7 @@ func Open(o Options) (*Manager, error) {
 	for _, path := range o.Dirs {
 		m.dirs = append(m.dirs, &logDir{
 			path: filepath.Clean(path), fs: cache.fs, cache: cache, log: o.Logger, clock: o.Now,
-			logs: m.everyLog, wake: make(chan struct{}, 1),
+			logs: m.everyLog, left: map[wire.TopicPartition]bool{}, wake: make(chan struct{}, 1),
 		})
 	}
 	if err := m.openDirs(); err != nil {

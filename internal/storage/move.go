@@ -113,7 +113,7 @@ func (m *Manager) Move(tp wire.TopicPartition, dir string) error {
 	return nil
 }
 
-// beginMove starts to copy; with changing held, or in Open.
+// beginMove starts to copy, with changing held.
 func (m *Manager) beginMove(l, c *Log) {
 	c.copying = true
 	mv := &move{log: l, copy: c, stop: make(chan struct{})}
@@ -129,13 +129,17 @@ func (m *Manager) beginMove(l, c *Log) {
 
 // resumeMoves goes on with the copies that the last run left.
 func (m *Manager) resumeMoves() {
+	m.changing.Lock() // the first may be through before the last is begun
+	defer m.changing.Unlock()
 	for _, c := range m.found {
 		l, ok := m.mu.logs[c.tp]
 		if !ok {
+			c.dir().left[c.tp] = true
 			m.o.Logger.Warn("a folder is left alone: it is a copy of a log that is in none of the log directories that are online", "folder", c.folder())
 			continue
 		}
 		if m.mu.moves[c.tp] != nil || l.dir() == c.dir() {
+			c.dir().left[c.tp] = true
 			m.o.Logger.Warn("a folder is left alone: another copy of the log is under way, or the log is here already", "folder", c.folder())
 			continue
 		}
@@ -184,6 +188,7 @@ func (m *Manager) callOff(mv *move) error {
 		return err
 	}
 	d := mv.copy.dir()
+	d.left[mv.copy.tp] = true
 	name, err := mv.copy.moveAside()
 	if err == nil {
 		err = d.fs.SyncDir(d.path)
@@ -588,6 +593,7 @@ func (m *Manager) settleMove(a, b *Log) (stays *Log, ok bool, err error) {
 		stays, goes = b, a
 	}
 	m.o.Logger.Warn("a crash interrupted the move of a partition to another log directory; it is completed", "partition", a.tp.String(), "from", goes.dir().path, "to", stays.dir().path)
+	goes.dir().left[goes.tp] = true
 	aside, err := goes.moveAside()
 	if err != nil {
 		return nil, false, err

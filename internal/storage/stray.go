@@ -35,6 +35,7 @@ func (m *Manager) takeOut(l *Log, folder string) error {
 	m.mu.Lock()
 	delete(m.mu.logs, l.tp)
 	m.mu.Unlock()
+	l.dir().left[l.tp] = true
 	if mv := m.moveOf(l.tp); mv != nil {
 		if err := m.callOff(mv); err != nil {
 			return err
