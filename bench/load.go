@@ -48,7 +48,9 @@ func createTopic(t testing.TB, addr, topic string, partitions int32) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if _, err := kadm.NewClient(client).CreateTopic(context.Background(), partitions, 1, nil, topic); err != nil {
+	admin := kadm.NewClient(client)
+	admin.SetTimeoutMillis(120_000) // 10,000 partitions on a slow disk
+	if _, err := admin.CreateTopic(context.Background(), partitions, 1, nil, topic); err != nil {
 		t.Fatal(err)
 	}
 }
