@@ -173,15 +173,7 @@ func TestManyGroups(t *testing.T) {
 	for _, s := range bothWith(t, "group.initial.rebalance.delay.ms=3000") {
 		createTopic(t, s.addr, "topic", size)
 		coordinates(t, s.addr, "group-0")
-		var members []*groupMember
-		for i := range groups * size {
-			m, err := newGroupMember(s.addr, fmt.Sprint("group-", i/size), "topic", size)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer m.conn.close()
-			members = append(members, m)
-		}
+		members := membersOf(t, s.addr, groups, size)
 		if err := every(members, func(_ int, m *groupMember) error { return errors.Join(m.join(), m.sync()) }); err != nil {
 			t.Fatal(err)
 		}
@@ -191,19 +183,26 @@ func TestManyGroups(t *testing.T) {
 		}
 	}
 	floor := startFloor(t, "answer", "")
-	var members []*groupMember
-	for i := range groups * size {
-		m, err := newGroupMember(floor.addr, fmt.Sprint("group-", i/size), "topic", size)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer m.conn.close()
+	members := membersOf(t, floor.addr, groups, size)
+	for _, m := range members {
 		m.id, m.generation = "member-00000000-0000-0000-0000-000000000000", 1
-		members = append(members, m)
 	}
 	bare := stay(t, members, size, floor.pid)
 	reportBoth(t, "1,000 groups of 3, heartbeat and commit a second", "% of a core", got, "under 15 %")
 	fmt.Printf("%-44s %s %% of a core   what answering the same requests without a coordinator costs\n", "the same, answers alone", bare)
+}
+
+// membersOf connects the members of groups of size, who have not joined yet.
+func membersOf(t *testing.T, addr string, groups, size int) (members []*groupMember) {
+	for i := range groups * size {
+		m, err := newGroupMember(addr, fmt.Sprint("group-", i/size), "topic", int32(size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(m.conn.close)
+		members = append(members, m)
+	}
+	return members
 }
 
 // stay has members, who have joined in groups of size, send a heartbeat and a

@@ -15,20 +15,7 @@ func epochScene(t *testing.T, c *clock) (clean, killed *vfs.Mem) {
 	mem := vfs.NewMem()
 	m := open(t, options(t, mem, c))
 	l := create(t, m, topicConfig(t, "segment.bytes", "500"))
-	for l.EndOffset() < 110 {
-		epoch := int32(4)
-		if end := l.EndOffset(); end >= 100 {
-			epoch = 6
-		} else if end >= 20 {
-			epoch = 5
-		}
-		_, err := l.Append(AppendRequest{Records: plain(t, 2, 1000, "v"), LeaderEpoch: epoch, LogAppendTime: -1})
-		must(t, err)
-		if l.EndOffset() == 50 {
-			must(t, l.checkpoint())
-			must(t, m.Checkpoint())
-		}
-	}
+	appendEpochs(t, m, l)
 	roll(t, l) // the epochs are not those of the active segment, which is empty
 	killed = mem.CrashClone(vfs.KillProcess, nil)
 	must(t, m.Close())
@@ -71,13 +58,8 @@ func TestLostEpochsAreRebuiltFromTheBatches(t *testing.T) {
 // reason to read them whole at each start.
 func TestALogWithoutEpochsIsNotReadForThem(t *testing.T) {
 	mem, c := vfs.NewMem(), newClock()
-	read := 0
-	o := options(t, vfs.NewFaulty(mem, func(op vfs.Op, name string, _ int) error {
-		if op == vfs.OpRead && strings.HasSuffix(name, logSuffix) {
-			read++
-		}
-		return nil
-	}), c)
+	counted, read := countOf(mem, vfs.OpRead, func(name string) bool { return strings.HasSuffix(name, logSuffix) })
+	o := options(t, counted, c)
 	m := open(t, o)
 	l := create(t, m, topicConfig(t, "segment.bytes", "500"))
 	for base := int64(0); base < 500; base += 2 {
@@ -86,14 +68,14 @@ func TestALogWithoutEpochsIsNotReadForThem(t *testing.T) {
 	}
 	segments := len(*l.segments.Load())
 	must(t, m.Close())
-	read = 0
+	*read = 0
 	m = open(t, o)
 	l, _ = m.Log(tp0)
 	if l.StartOffset(); l.Err() != nil || l.LatestEpoch() != -1 {
 		t.Fatal(l.Err(), l.LatestEpoch())
 	}
-	if read > 10 || segments < 20 {
-		t.Errorf("%d reads, of %d segments", read, segments)
+	if *read > 10 || segments < 20 {
+		t.Errorf("%d reads, of %d segments", *read, segments)
 	}
 	must(t, m.Close())
 }
@@ -102,13 +84,8 @@ func TestALogWithoutEpochsIsNotReadForThem(t *testing.T) {
 // there until retention comes: none of what they hold is asked for.
 func TestAnEmptiedLogIsNotReadForItsEpochs(t *testing.T) {
 	mem, c := vfs.NewMem(), newClock()
-	read := 0
-	o := options(t, vfs.NewFaulty(mem, func(op vfs.Op, name string, _ int) error {
-		if op == vfs.OpRead && strings.HasSuffix(name, logSuffix) {
-			read++
-		}
-		return nil
-	}), c)
+	counted, read := countOf(mem, vfs.OpRead, func(name string) bool { return strings.HasSuffix(name, logSuffix) })
+	o := options(t, counted, c)
 	m := open(t, o)
 	l := create(t, m, topicConfig(t, "segment.bytes", "500"))
 	for range 250 {
@@ -122,14 +99,14 @@ func TestAnEmptiedLogIsNotReadForItsEpochs(t *testing.T) {
 		must(t, err)
 		must(t, m.Close())
 		must(t, mem.RemoveAll(part+"/"+epochFile))
-		read = 0
+		*read = 0
 		m = open(t, o)
 		l, _ = m.Log(tp0)
 		if l.StartOffset() != start || l.EndOffset() != 500 {
 			t.Fatal(l.StartOffset(), l.EndOffset(), l.Err())
 		}
-		if read > most {
-			t.Errorf("%d reads, of %d segments, the log being from %d to 500", read, segments, start)
+		if *read > most {
+			t.Errorf("%d reads, of %d segments, the log being from %d to 500", *read, segments, start)
 		}
 	}
 	again(490, 20)

@@ -95,15 +95,15 @@ func TestANewLogInheritsNothingFromBeforeTheLastStart(t *testing.T) {
 	must(t, m.Close())
 }
 
+// openCounted counts how often a checkpoint is written.
+func openCounted(t *testing.T) (m *Manager, renames *int) {
+	fsys, renames := countOf(vfs.NewMem(), vfs.OpRename, func(name string) bool { return !strings.HasPrefix(name, "/d/t-") })
+	return open(t, options(t, fsys, newClock())), renames
+}
+
 // The checkpoints are written once for many logs, not once a log.
 func TestManyLogsAreDeletedAndMadeAgainWithFewWrites(t *testing.T) {
-	renames := 0
-	m := open(t, options(t, vfs.NewFaulty(vfs.NewMem(), func(op vfs.Op, name string, _ int) error {
-		if op == vfs.OpRename && !strings.HasPrefix(name, "/d/t-") {
-			renames++ // of a checkpoint
-		}
-		return nil
-	}), newClock()))
+	m, renames := openCounted(t)
 	each := func(do func(wire.TopicPartition)) {
 		for p := range int32(100) {
 			do(wire.TopicPartition{Topic: "t", Partition: p})
@@ -115,11 +115,11 @@ func TestManyLogsAreDeletedAndMadeAgainWithFewWrites(t *testing.T) {
 	}
 	each(again)
 	must(t, m.Checkpoint())
-	renames = 0
+	*renames = 0
 	each(func(tp wire.TopicPartition) { must(t, m.Delete(tp)) })
 	each(again)
-	if renames > 4 {
-		t.Errorf("%d checkpoints were written", renames)
+	if *renames > 4 {
+		t.Errorf("%d checkpoints were written", *renames)
 	}
 	must(t, m.Close())
 }
@@ -127,13 +127,8 @@ func TestManyLogsAreDeletedAndMadeAgainWithFewWrites(t *testing.T) {
 // Nor do others wait where a checkpoint was written without a sync, and where one
 // is being written.
 func TestALogOfANewNameWaitsForNoCheckpoint(t *testing.T) {
-	renames, of := 0, func(p int32) wire.TopicPartition { return wire.TopicPartition{Topic: "t", Partition: p} }
-	m := open(t, options(t, vfs.NewFaulty(vfs.NewMem(), func(op vfs.Op, name string, _ int) error {
-		if op == vfs.OpRename && !strings.HasPrefix(name, "/d/t-") {
-			renames++ // of a checkpoint
-		}
-		return nil
-	}), newClock()))
+	m, renames := openCounted(t)
+	of := func(p int32) wire.TopicPartition { return wire.TopicPartition{Topic: "t", Partition: p} }
 	l := create(t, m, nil)
 	for range 5 {
 		appendPlain(t, l, 2, 1000, "v")
@@ -147,11 +142,11 @@ func TestALogOfANewNameWaitsForNoCheckpoint(t *testing.T) {
 		must(t, l.RaiseStartOffset(2*int64(p)+1))
 		l.cleaned.Store(int64(p))
 		must(t, l.dir().saveCleaned(false))
-		renames = 0
+		*renames = 0
 		_, err := m.Create(of(100+p), wire.UUID{}, nil)
 		must(t, err)
-		if renames > 0 {
-			t.Errorf("%d checkpoints were written", renames)
+		if *renames > 0 {
+			t.Errorf("%d checkpoints were written", *renames)
 		}
 	}
 	l.dir().checkpoints.Lock() // as while one is written
@@ -160,7 +155,7 @@ func TestALogOfANewNameWaitsForNoCheckpoint(t *testing.T) {
 	must(t, err)
 	_, err = m.Create(of(1), wire.UUID{}, nil)
 	must(t, err)
-	if renames == 0 {
+	if *renames == 0 {
 		t.Error("the checkpoints still name a log that has left")
 	}
 	must(t, m.Close())
@@ -184,13 +179,8 @@ func TestTheLogsThatHaveLeftAreForgottenInTheEnd(t *testing.T) {
 // A log of a name that no checkpoint has needs none of them written first,
 // whatever was deleted.
 func TestALogOfAnotherNameIsMadeWithoutWritesAfterADelete(t *testing.T) {
-	renames, of := 0, func(p int32) wire.TopicPartition { return wire.TopicPartition{Topic: "t", Partition: p} }
-	m := open(t, options(t, vfs.NewFaulty(vfs.NewMem(), func(op vfs.Op, name string, _ int) error {
-		if op == vfs.OpRename && !strings.HasPrefix(name, "/d/t-") {
-			renames++ // of a checkpoint
-		}
-		return nil
-	}), newClock()))
+	m, renames := openCounted(t)
+	of := func(p int32) wire.TopicPartition { return wire.TopicPartition{Topic: "t", Partition: p} }
 	make := func(p int32) {
 		_, err := m.Create(of(p), wire.UUID{}, nil)
 		must(t, err)
@@ -199,18 +189,18 @@ func TestALogOfAnotherNameIsMadeWithoutWritesAfterADelete(t *testing.T) {
 		make(p)
 	}
 	must(t, m.Checkpoint())
-	renames = 0
+	*renames = 0
 	for p := range int32(10) {
 		must(t, m.Delete(of(p)))
 		make(100 + p)
 		must(t, m.Delete(of(100+p)))
 		make(100 + p) // in no checkpoint yet
 	}
-	if renames > 0 {
-		t.Errorf("%d checkpoints were written", renames)
+	if *renames > 0 {
+		t.Errorf("%d checkpoints were written", *renames)
 	}
 	make(0)
-	if renames == 0 {
+	if *renames == 0 {
 		t.Error("the checkpoints still name a log that has left")
 	}
 	must(t, m.Close())

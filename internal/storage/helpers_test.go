@@ -211,3 +211,14 @@ func seed(t testing.TB) *rand.Rand {
 	t.Logf("seed %d", n)
 	return rand.New(rand.NewPCG(n, 1))
 }
+
+// countOf counts the operations of a kind on the files that match.
+func countOf(fsys vfs.FS, kind vfs.Op, match func(name string) bool) (counted vfs.FS, n *int) {
+	n = new(int)
+	return vfs.NewFaulty(fsys, func(op vfs.Op, name string, _ int) error {
+		if op == kind && match(name) {
+			*n++
+		}
+		return nil
+	}), n
+}

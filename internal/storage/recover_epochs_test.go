@@ -7,12 +7,10 @@ import (
 	"barnabas/internal/vfs"
 )
 
-// A follower that went another way is cut where the leader's epochs begin: a
-// recovery that starts in the middle of an epoch must not move them up.
-func TestRecoveryInTheMiddleOfAnEpochKeepsItsStart(t *testing.T) {
-	mem, c := vfs.NewMem(), newClock()
-	m := open(t, options(t, mem, c))
-	l := create(t, m, topicConfig(t, "index.interval.bytes", "200"))
+// appendEpochs fills a log up to offset 110 with the epochs 4 (from 0), 5 (from 20)
+// and 6 (from 100); the recovery point is at 50.
+func appendEpochs(t *testing.T, m *Manager, l *Log) {
+	t.Helper()
 	for l.EndOffset() < 110 {
 		epoch := int32(4)
 		if end := l.EndOffset(); end >= 100 {
@@ -27,6 +25,15 @@ func TestRecoveryInTheMiddleOfAnEpochKeepsItsStart(t *testing.T) {
 			must(t, m.Checkpoint())
 		}
 	}
+}
+
+// A follower that went another way is cut where the leader's epochs begin: a
+// recovery that starts in the middle of an epoch must not move them up.
+func TestRecoveryInTheMiddleOfAnEpochKeepsItsStart(t *testing.T) {
+	mem, c := vfs.NewMem(), newClock()
+	m := open(t, options(t, mem, c))
+	l := create(t, m, topicConfig(t, "index.interval.bytes", "200"))
+	appendEpochs(t, m, l)
 	m.Tick(c.advance(time.Second))
 	const want = "0\n3\n4 0\n5 20\n6 100\n"
 	if got := string(readFile(t, mem, part+"/"+epochFile)); got != want {
