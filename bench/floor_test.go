@@ -205,7 +205,7 @@ func answerMembers(l net.Listener) error {
 			}
 		}
 	}()
-	events, request := make([]unix.EpollEvent, 128), make([]byte, 4096)
+	events, request, answer := make([]unix.EpollEvent, 128), make([]byte, 4096), make([]byte, 0, 256)
 	for {
 		n, err := unix.EpollWait(epoll, events, -1)
 		if err != nil && err != unix.EINTR {
@@ -215,22 +215,23 @@ func answerMembers(l net.Listener) error {
 			fd := int(e.Fd)
 			if _, err := poll.Read(fd, request); err != nil {
 				poll.Close(fd)
-			} else if _, err := poll.Write(fd, answerTo(request)); err != nil {
+			} else if _, err := poll.Write(fd, appendAnswer(answer[:0], request)); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// answerTo answers one Heartbeat v3 or OffsetCommit v6 of one partition.
-func answerTo(request []byte) []byte {
-	body := make([]byte, 4+2) // throttle time, error
+// bodies of the answers to Heartbeat v3 and to OffsetCommit v6 of one partition.
+var heartbeatBody, commitBody = make([]byte, 4+2), (&kmsg.OffsetCommitResponse{Version: 6,
+	Topics: []kmsg.OffsetCommitResponseTopic{{Topic: "topic", Partitions: make([]kmsg.OffsetCommitResponseTopicPartition, 1)}}}).AppendTo(nil)
+
+// appendAnswer appends the answer to a request.
+func appendAnswer(answer, request []byte) []byte {
+	body := heartbeatBody
 	if binary.BigEndian.Uint16(request[4:]) == uint16(kmsg.OffsetCommit) {
-		r := kmsg.NewPtrOffsetCommitResponse()
-		r.Version = 6
-		r.Topics = []kmsg.OffsetCommitResponseTopic{{Topic: "topic", Partitions: make([]kmsg.OffsetCommitResponseTopicPartition, 1)}}
-		body = r.AppendTo(nil)
+		body = commitBody
 	}
-	answer := binary.BigEndian.AppendUint32(nil, uint32(4+len(body)))
+	answer = binary.BigEndian.AppendUint32(answer, uint32(4+len(body)))
 	return append(append(answer, request[8:12]...), body...)
 }
