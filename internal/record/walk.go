@@ -26,34 +26,38 @@ func newWalk(baseTimestamp int64) walk {
 
 // run walks count records that fill p.
 func (w *walk) run(p []byte, count int32) error {
-	maxTimestamp, maxDelta := w.maxTimestamp, w.maxDelta
-	base, earliest, latest := w.baseTimestamp, w.earliest, w.latest
-	at := 0
+	at, size := 0, 0
 	for i := int32(0); i < count; i++ {
 		delta, keyed, next := quick(p, at, i)
+		alike := next-at == size // two records in a row: there may be more
 		if next < 0 {
 			var err error
 			if delta, keyed, next, err = careful(p, at, i); err != nil {
 				return err
 			}
 		}
+		w.nullKey = w.nullKey || !keyed
+		w.timestamp(w.baseTimestamp+delta, i)
+		if alike {
+			i, next = w.runAlike(p, at, next, i, count)
+		}
+		size = next - at
 		at = next
-		if !keyed {
-			w.nullKey = true
-		}
-		timestamp := base + delta
-		if timestamp > maxTimestamp {
-			maxTimestamp, maxDelta = timestamp, i
-		}
-		if (timestamp < earliest || timestamp > latest) && timestamp != NoTimestamp {
-			w.outOfBounds = true
-		}
 	}
-	w.maxTimestamp, w.maxDelta = maxTimestamp, maxDelta
 	if at != len(p) {
 		return invalid("batch has %d bytes after its %d records", len(p)-at, count)
 	}
 	return nil
+}
+
+// timestamp takes account of the timestamp of record i.
+func (w *walk) timestamp(ms int64, i int32) {
+	if ms > w.maxTimestamp {
+		w.maxTimestamp, w.maxDelta = ms, i
+	}
+	if (ms < w.earliest || ms > w.latest) && ms != NoTimestamp {
+		w.outOfBounds = true
+	}
 }
 
 // window is how many bytes quick looks at in one place: more than five lengths
