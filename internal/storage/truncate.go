@@ -14,7 +14,7 @@ func (l *Log) TruncateTo(offset int64) error {
 	}
 	if end := l.EndOffset(); offset >= end {
 		// An epoch without records, begun here as the leader before another
-		// was elected, must not stay the latest (invariant 13).
+		// was elected, must not stay the latest (invariant 14).
 		l.epochs.truncateFromEnd(end)
 		return nil
 	}
