@@ -253,6 +253,9 @@ func (l *Log) writeLocked(set []byte, sum summary) error {
 	}
 	defer ref.release()
 	pos := seg.size.Load()
+	if end := pos + int64(len(set)); end > max(seg.room, reserveStep) {
+		reserveAheadLocked(seg, ref, pos, end)
+	}
 	if sum.producer && l.unstable.Load() < 0 && record.Batch(set).Transactional() {
 		l.unstable.Store(sum.first) // before the high watermark can reach it
 	}
@@ -346,6 +349,7 @@ func (l *Log) cutBackLocked(ref *FileRef, seg *segment, pos int64, cause error) 
 		l.dir().fail(err)
 		return err
 	}
+	seg.room = 0
 	l.dir().complain(l.tp, err)
 	return err
 }
@@ -474,8 +478,24 @@ func (l *Log) createSegment(base, now int64) (*segment, error) {
 // Kafka makes the file as long; here a crash leaves no zeros that a start would
 // have to read. Without room, records find out.
 func (l *Log) reserve(seg *segment, ref *FileRef) {
-	if c := l.config.Load(); c.Preallocate && ref.file.Reserve(int64(c.SegmentBytes)) == nil {
+	if c := l.config.Load(); c.Preallocate && ref.file.Reserve(0, int64(c.SegmentBytes)) == nil {
 		seg.reserved.Store(true)
+		seg.room = int64(c.SegmentBytes)
+	}
+}
+
+// reserveStep is how much room an active segment of this size and more gets at a
+// time, before its records come.
+const reserveStep = 4 << 20
+
+// reserveAheadLocked gives the active segment room for the records up to end and a
+// step more. A file system that has the room already does about a third less for
+// each page that is written. Without room, the write finds out.
+func reserveAheadLocked(seg *segment, ref *FileRef, pos, end int64) {
+	seg.reserved.Store(true)
+	seg.room = (end/reserveStep + 1) * reserveStep
+	if ref.file.Reserve(pos, seg.room-pos) != nil {
+		seg.room = math.MaxInt64 // it is not asked for again
 	}
 }
 

@@ -120,7 +120,9 @@ func (l *Log) loadHeld() error {
 	}
 	active := segs[len(segs)-1]
 	active.active.Store(true)
-	active.reserved.Store(l.config.Load().Preallocate && active.size.Load() > 0) // by the last run
+	if size := active.size.Load(); size > reserveStep || size > 0 && l.config.Load().Preallocate {
+		active.reserved.Store(true) // by the last run
+	}
 	l.recovery.Store(min(max(l.found.recovery, segs[0].base), end))
 	l.flushed.Store(l.recovery.Load())
 	l.cleaned.Store(min(l.cleaned.Load(), end))

@@ -2,6 +2,8 @@ package storage
 
 import (
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -47,6 +49,87 @@ func TestPreallocatedSegmentsHaveTheirRoomAtOnce(t *testing.T) {
 	l, _ = m.Log(tp0)
 	if got := readAll(t, l, 0, 2, 1<<20); len(got) != 2 {
 		t.Fatal(got)
+	}
+	must(t, m.Close())
+}
+
+// A large active segment has room for a few more records than it holds, and no
+// more than that; it gives it back when it is sealed or closed.
+func TestLargeSegmentsHaveRoomAhead(t *testing.T) {
+	dir := t.TempDir()
+	o := options(t, vfs.OS, newClock())
+	o.Dirs = []string{dir}
+	m := open(t, o)
+	l := create(t, m, topicConfig(t, "max.message.bytes", "2000000"))
+	room := func(name string) int64 {
+		t.Helper()
+		var st unix.Stat_t
+		must(t, unix.Stat(filepath.Join(dir, "t-0", name), &st))
+		return st.Blocks * 512
+	}
+	const slack = 64 << 10 // of the file system itself
+	value := strings.Repeat("v", 1<<20)
+	first, second := offsetName(0, logSuffix), offsetName(7, logSuffix)
+	for i := range 3 {
+		appendPlain(t, l, 1, int64(i), value)
+	}
+	must(t, l.Flush())
+	if blocks := room(first); blocks > l.Size()+slack {
+		t.Fatalf("a segment of %d bytes takes %d of the disk", l.Size(), blocks)
+	}
+	for i := range 4 {
+		appendPlain(t, l, 1, int64(i), value)
+	}
+	must(t, l.Flush())
+	if blocks := room(first); blocks <= l.Size()+slack {
+		t.Skip("the file system has no reservations")
+	} else if blocks < 2*reserveStep || blocks > l.Size()+reserveStep+slack {
+		t.Fatalf("a segment of %d bytes takes %d of the disk", l.Size(), blocks)
+	}
+	must(t, l.TruncateTo(6))
+	appendPlain(t, l, 1, 5, value)
+	roll(t, l)
+	for i := range 5 {
+		appendPlain(t, l, 1, int64(i), value)
+	}
+	must(t, l.checkpoint())
+	if blocks := room(first); blocks > 7*(1<<20)+slack {
+		t.Fatal("the sealed segment takes", blocks)
+	}
+	if blocks := room(second); blocks < 2*reserveStep {
+		t.Fatal("the second segment takes", blocks)
+	}
+	must(t, m.Close())
+	if blocks := room(second); blocks > 5*(1<<20)+slack {
+		t.Fatal("the closed segment takes", blocks)
+	}
+	m = open(t, o)
+	l, _ = m.Log(tp0)
+	if got := readAll(t, l, 0, 12, 2<<20); len(got) != 12 {
+		t.Fatal(len(got))
+	}
+	must(t, m.Close())
+}
+
+// A disk without room for more than the records still takes those, and is not
+// asked again with each of them.
+func TestRoomAheadIsNotNeeded(t *testing.T) {
+	asked := 0
+	fsys := vfs.NewFaulty(vfs.NewMem(), func(op vfs.Op, _ string, _ int) error {
+		if op == vfs.OpReserve {
+			asked++
+			return syscall.ENOSPC
+		}
+		return nil
+	})
+	m := open(t, options(t, fsys, newClock()))
+	l := create(t, m, topicConfig(t, "max.message.bytes", "2000000"))
+	value := strings.Repeat("v", 1<<20)
+	for i := range 12 {
+		appendPlain(t, l, 1, int64(i), value)
+	}
+	if got := readAll(t, l, 0, 12, 2<<20); len(got) != 12 || asked != 1 {
+		t.Fatalf("%d records, asked %d times", len(got), asked)
 	}
 	must(t, m.Close())
 }

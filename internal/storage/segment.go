@@ -30,9 +30,10 @@ type segment struct {
 	firstTimestamp int64 // of the first batch, -1 while there is none
 	sinceIndex     int   // bytes since the last index entry
 	lastTimeEntry  int64 // timestamp of the last time index entry, -1
+	room           int64 // up to where this process reserved room on the disk
 
 	active   atomic.Bool // appends go here; its indexes are not rebuilt by readers
-	reserved atomic.Bool // room on the disk beyond its end (preallocate)
+	reserved atomic.Bool // there may be room on the disk beyond its end
 
 	dirty   atomic.Bool // the .log file has bytes that were not synced
 	gap     atomic.Bool // the gap in front of it was told of

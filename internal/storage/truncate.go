@@ -114,6 +114,7 @@ func (l *Log) cutActive(s *segment, size, offset int64) error {
 		return err
 	}
 	s.size.Store(size)
+	s.room = 0
 	s.dirty.Store(true)
 	if err := s.checkIndexes(); err != nil {
 		return err

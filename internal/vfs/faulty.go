@@ -19,6 +19,7 @@ const (
 	OpRead     Op = "read"
 	OpWrite    Op = "write"
 	OpTruncate Op = "truncate"
+	OpReserve  Op = "reserve"
 	OpSync     Op = "sync"
 	OpSyncDir  Op = "syncdir"
 	OpLock     Op = "lock"
@@ -165,6 +166,13 @@ func (f *faultyFile) Truncate(size int64) error {
 		return err
 	}
 	return f.File.Truncate(size)
+}
+
+func (f *faultyFile) Reserve(off, size int64) error {
+	if err := f.fs.check(OpReserve, f.Name()); err != nil {
+		return err
+	}
+	return f.File.Reserve(off, size)
 }
 
 func (f *faultyFile) Sync() error {

@@ -522,7 +522,7 @@ func (f *memFile) Sync() error {
 	return nil
 }
 
-func (f *memFile) Reserve(int64) error { return nil }
+func (f *memFile) Reserve(_, _ int64) error { return nil }
 
 func (f *memFile) Fd() (uintptr, bool) { return 0, false }
 func (f *memFile) Name() string        { return f.name }

@@ -93,8 +93,8 @@ func (f *osFile) Sync() error {
 	return nil
 }
 
-func (f *osFile) Reserve(size int64) error {
-	err := retry(func() error { return unix.Fallocate(f.fd, unix.FALLOC_FL_KEEP_SIZE, 0, size) })
+func (f *osFile) Reserve(off, size int64) error {
+	err := retry(func() error { return unix.Fallocate(f.fd, unix.FALLOC_FL_KEEP_SIZE, off, size) })
 	if err != nil && !errors.Is(err, unix.EOPNOTSUPP) {
 		return f.fail("reserve", err)
 	}

@@ -30,7 +30,7 @@ func (f osFile) Size() (int64, error) {
 	return st.Size(), nil
 }
 
-func (f osFile) Reserve(int64) error { return nil }
+func (f osFile) Reserve(_, _ int64) error { return nil }
 
 func (f osFile) Fd() (uintptr, bool) { return f.File.Fd(), true }
 

@@ -65,10 +65,10 @@ type File interface {
 	// one). After an error the content must be taken for lost: the kernel has
 	// dropped the mark that it was dirty.
 	Sync() error
-	// Reserve asks for room on the disk for the first size bytes; the file's length
+	// Reserve asks for room on the disk for size bytes at off; the file's length
 	// stays. Truncate gives back what lies behind the end. Where there is no such
 	// call it does nothing.
-	Reserve(size int64) error
+	Reserve(off, size int64) error
 	// Fd returns the descriptor for sendfile, or false when there is none.
 	Fd() (fd uintptr, ok bool)
 	// Name returns the name that the file was opened by.

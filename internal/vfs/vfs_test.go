@@ -49,7 +49,7 @@ func TestFilesReadBackWhatWasWritten(t *testing.T) {
 		if size, err := f.Size(); size != 4 || err != nil {
 			t.Fatal(size, err)
 		}
-		must(t, f.Reserve(100))
+		must(t, f.Reserve(2, 100))
 		if size, _ := f.Size(); size != 4 {
 			t.Fatal("reserve changed the length:", size)
 		}
