@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sys/unix"
 )
 
 // latencies sends records of size bytes at a fixed rate, acks=all, for a while
@@ -77,5 +79,69 @@ func TestLatency(t *testing.T) {
 	}
 	for i, p := range percentiles {
 		report(t, fmt.Sprintf("ack of 1 KiB at 1,000/s: p%g", 100*p), "ms", all[key{ours.name, p}], all[key{kafka.name, p}], []string{"0.15 ms", "0.5 ms", "1.5 ms"}[i])
+	}
+}
+
+// stream sends 100 MB of records of 1 KiB a second to a topic until stop is called.
+func stream(t testing.TB, addr, topic string) (stop func()) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.DefaultProduceTopic(topic), kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.MaxBufferedRecords(50_000))
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, done := values(1024), make(chan struct{})
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			for i := range 1000 {
+				client.Produce(context.Background(), &kgo.Record{Value: payload[i]}, func(_ *kgo.Record, err error) {
+					if err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+	})
+	return func() {
+		close(done)
+		sending.Wait()
+		if err := client.Flush(context.Background()); err != nil {
+			t.Error(err)
+		}
+		client.Close()
+	}
+}
+
+// TestSyncedBesideAStream compares how long acknowledgements of a topic with
+// flush.messages=1 take, at 200 records a second, while another topic on the same
+// disk takes 100 MB a second that nobody has to wait for. A minute of each, so that
+// what a broker leaves to the kernel to be written, after 30 s, is its own.
+func TestSyncedBesideAStream(t *testing.T) {
+	ours, kafka := both(t)
+	one := "1"
+	took := map[string][]time.Duration{}
+	for _, s := range []side{ours, kafka} {
+		createTopic(t, s.addr, "stream", 1)
+		createTopicWith(t, s.addr, "synced", map[string]*string{"flush.messages": &one})
+		unix.Sync()
+		stop := stream(t, s.addr, "stream")
+		took[s.name] = latencies(t, s.addr, "synced", 100, 5*time.Millisecond, time.Minute)
+		slices.Sort(took[s.name])
+		stop()
+		deleteTopic(t, s.addr, "stream")
+	}
+	for _, p := range []float64{0.5, 0.99, 0.999} {
+		at := func(s side) series {
+			return series{float64(took[s.name][int(p*float64(len(took[s.name])-1))].Microseconds()) / 1000}
+		}
+		report(t, fmt.Sprintf("synced ack beside 100 MB/s: p%g", 100*p), "ms", at(ours), at(kafka), "reported")
 	}
 }

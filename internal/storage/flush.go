@@ -10,7 +10,7 @@ import (
 // The background sync keeps the recovery point at most this far behind, so that
 // recovery after a crash has a bounded piece of each log to read.
 const (
-	syncBytes = 64 << 20
+	syncBytes = 16 << 20
 	syncAfter = 60 * time.Second
 )
 
