@@ -69,15 +69,20 @@ func (d *disk) losePower(image string) {
 // record that was acknowledged is there afterwards, each time. A copy of the
 // disk's image holds what had reached the disk, and not the page cache.
 func TestAcknowledgedRecordsSurviveLostPower(t *testing.T) {
-	d := newDisk(t, 192)
+	t.Run("many segments", func(t *testing.T) { losePowerAgainAndAgain(t, "200000", 200) })
+	t.Run("a segment with room ahead", func(t *testing.T) { losePowerAgainAndAgain(t, "1073741824", 20_000) })
+}
+
+func losePowerAgainAndAgain(t *testing.T, segmentBytes string, recordSize int) {
+	d := newDisk(t, 512)
 	logs := filepath.Join(d.mount, "log")
 	b := real.Barnabas(t, 1, "log.dirs="+logs, "log.flush.offset.checkpoint.interval.ms=300")
 	admin, err := kgo.NewClient(kgo.SeedBrokers(b.Addr))
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, small := "1", "200000"
-	if _, err := kadm.NewClient(admin).CreateTopic(t.Context(), 1, 1, map[string]*string{"flush.messages": &one, "segment.bytes": &small}, "durable"); err != nil {
+	one := "1"
+	if _, err := kadm.NewClient(admin).CreateTopic(t.Context(), 1, 1, map[string]*string{"flush.messages": &one, "segment.bytes": &segmentBytes}, "durable"); err != nil {
 		t.Fatal(err)
 	}
 	admin.Close()
@@ -87,7 +92,7 @@ func TestAcknowledgedRecordsSurviveLostPower(t *testing.T) {
 		rounds = 20
 	}
 	for round := range rounds {
-		more := produceUntil(t, b, round, func() {
+		more := produceUntil(t, b, round, recordSize, func() {
 			b.Signal(syscall.SIGSTOP)
 		})
 		image := filepath.Join(t.TempDir(), "copy")
@@ -121,7 +126,7 @@ func TestAcknowledgedRecordsSurviveLostPower(t *testing.T) {
 
 // produceUntil writes for a moment, calls stop, and returns what was
 // acknowledged before it.
-func produceUntil(t *testing.T, b *real.BarnabasBroker, round int, stop func()) func() []string {
+func produceUntil(t *testing.T, b *real.BarnabasBroker, round, recordSize int, stop func()) func() []string {
 	t.Helper()
 	c, err := kgo.NewClient(kgo.SeedBrokers(b.Addr), kgo.DefaultProduceTopic("durable"), kgo.ProducerLinger(0), kgo.MaxBufferedRecords(64), kgo.DisableIdempotentWrite(), kgo.MaxProduceRequestsInflightPerBroker(1))
 	if err != nil {
@@ -134,7 +139,7 @@ func produceUntil(t *testing.T, b *real.BarnabasBroker, round int, stop func()) 
 	writing.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
 			value := strconv.Itoa(round) + "." + strconv.Itoa(i)
-			c.Produce(ctx, &kgo.Record{Value: fmt.Appendf(nil, "%s %0200d", value, 0)}, func(r *kgo.Record, err error) {
+			c.Produce(ctx, &kgo.Record{Value: fmt.Appendf(nil, "%s %0*d", value, recordSize, 0)}, func(r *kgo.Record, err error) {
 				if err == nil {
 					mu.Lock()
 					acked = append(acked, value)
