@@ -86,7 +86,7 @@ func appendOlder(out []byte, b Batch, o *ConvertOptions) ([]byte, error) {
 		return appendWrapper(out, b, o)
 	}
 	attributes := legacyAttributes(b, o.Magic)
-	err := b.Each(o.limit(b), func(r *Record) error {
+	err := b.each(o.limit(b), func(r *Record) error {
 		if r.Offset >= o.FirstOffset {
 			out = appendLegacy(out, o.Magic, attributes, r.Offset, r.Timestamp, r.Key, r.Value)
 		}
@@ -114,7 +114,7 @@ func appendWrapper(out []byte, b Batch, o *ConvertOptions) ([]byte, error) {
 	converting.Lock()
 	defer converting.Unlock()
 	size := 0 // known beforehand, the memory need not grow by doubling
-	if err := b.Each(limit, func(r *Record) error {
+	if err := b.each(limit, func(r *Record) error {
 		size += len(r.Key) + len(r.Value) + entryOverhead + legacyHeader
 		return nil
 	}); err != nil {
@@ -134,7 +134,7 @@ func appendWrapperOf(out []byte, b Batch, magic int8, limit, size int) ([]byte, 
 	var base, last int64
 	timestamp := NoTimestamp
 	n := 0
-	err := b.Each(limit, func(r *Record) error {
+	err := b.each(limit, func(r *Record) error {
 		if n == 0 && magic > 0 {
 			base = r.Offset
 		}

@@ -1,15 +1,33 @@
 package record
 
+import "errors"
+
 // Each calls f for each record of the entry, in order. The Record is the same
 // one each time and aliases buffers that are used again: f copies what it
 // keeps. An error of f ends the walk and is returned as it is.
 //
 // A compressed entry is decompressed first, up to limit bytes (0: DefaultLimit).
+// One that decompresses to more than 8 MiB waits for its turn, as in [Validate], and
+// keeps it until f has seen the last record: f must not read another entry.
 // The lengths of each record, the record count and, inside compressed v0 and
 // v1 entries, the CRCs are checked; the CRC of the entry itself is not (see
 // [Batch.Check]). What is wrong is an [Error]. Nothing is allocated for a
 // record.
 func (b Batch) Each(limit int, f func(*Record) error) error {
+	if limit <= 0 {
+		limit = DefaultLimit
+	}
+	err := b.each(min(limit, commonLimit), f)
+	if limit <= commonLimit || !errors.Is(err, ErrDecompressedTooLarge) {
+		return err
+	}
+	large <- struct{}{}
+	defer func() { <-large }()
+	return b.each(limit, f)
+}
+
+// each is Each for those who have a turn, or a small limit.
+func (b Batch) each(limit int, f func(*Record) error) error {
 	if err := b.checkSize(); err != nil {
 		return err
 	}

@@ -356,6 +356,42 @@ func TestManyLargeSetsAreValidatedTwoAtATime(t *testing.T) {
 	}
 }
 
+// Who lists offsets, cleans or converts waits for the same turns, and who has one
+// does not wait for another.
+func TestManyLargeSetsAreReadTwoAtATime(t *testing.T) {
+	value := make([]byte, commonLimit+1)
+	b := NewBuilder(BatchOptions{LeaderEpoch: NoLeaderEpoch, Codec: LZ4})
+	b.Append(validateNow, nil, value)
+	set := must(b.Build())
+	old := must(BuildMessageSet(1, LZ4, Message{Timestamp: validateNow, Value: value}))
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			entry := Batch(slices.Clone([][]byte{set, old}[i%2]))
+			if err := entry.Each(0, func(*Record) error {
+				if len(large) == 0 {
+					t.Error("read without a turn")
+				}
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+			if _, err := ConvertDown(entry, ConvertOptions{Magic: 0}); err != nil {
+				t.Error(err)
+			}
+			o := producerOptions()
+			o.Version = 2
+			if _, err := Validate(entry, o); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if len(large) != 0 {
+		t.Fatal("a turn was not given back")
+	}
+}
+
 func TestZstdDecodesIntoABufferOfAnySize(t *testing.T) {
 	set := []byte(read(t, "testdata/sets/v2-zstd.set"))
 	s := Split(set)

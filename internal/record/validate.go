@@ -116,8 +116,8 @@ func Validate(set []byte, o ValidateOptions) (Validated, error) {
 	return validate(set, o)
 }
 
-// commonLimit is what any validation may decompress to; large is held by those
-// that need more.
+// commonLimit is what anyone may decompress to; large is held by those who need
+// more.
 const commonLimit = 8 << 20
 
 var large = make(chan struct{}, 2)
@@ -473,7 +473,7 @@ func validateLegacy(set []byte, source Codec, o ValidateOptions) (Validated, err
 		b := s.Batch()
 		j := rejections{o: &o, batchType: b.TimestampType()}
 		index := int32(0)
-		err := b.Each(o.DecompressLimit, func(r *Record) error {
+		err := b.each(o.DecompressLimit, func(r *Record) error {
 			j.check(index, r.Offset, r.Timestamp, r.Key != nil)
 			index++
 			if o.MaxRecords > 0 && builder.Count() >= o.MaxRecords {
