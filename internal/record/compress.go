@@ -96,10 +96,11 @@ func decodeGzip(dst, src []byte, limit int) ([]byte, error) {
 
 // zstdReaders decode one blob each at a time: concurrency 1 starts no goroutine
 // and DecodeAll never grows a buffer beyond its capacity, so that the limit is
-// ours.
+// ours. A frame with a larger window than 128 MiB is one that the Java clients
+// can't read.
 var zstdReaders = sync.Pool{New: func() any {
 	d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecodeAllCapLimit(true),
-		zstd.WithDecoderMaxMemory(1<<31), zstd.IgnoreChecksum(false))
+		zstd.WithDecoderMaxMemory(1<<31), zstd.WithDecoderMaxWindow(128<<20), zstd.IgnoreChecksum(false))
 	if err != nil {
 		return err
 	}

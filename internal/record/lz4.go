@@ -64,6 +64,9 @@ func decodeLZ4(dst, src []byte, limit int, magic int8) ([]byte, error) {
 		stored := n&lz4Stored != 0
 		n &^= lz4Stored
 		if n == 0 {
+			if flags&0x04 != 0 && len(src) < 4 {
+				return dst, errLZ4
+			}
 			return dst, nil
 		}
 		if n > uint32(maxBlock) || int(n) > len(src) {
