@@ -58,9 +58,38 @@ func (s *scratch) decompress(c Codec, magic int8, src []byte, limit int) ([]byte
 	return s.b, nil
 }
 
+// gzipReader reads the members of a gzip stream as Java's GZIPInputStream does:
+// what follows a member is passed over if it is no header of another one.
 type gzipReader struct {
 	zr gzip.Reader
 	br bytes.Reader
+}
+
+// gzipIgnored is how many bytes behind a member are passed over whatever they
+// are: with one more, a header and a trailer fit.
+const gzipIgnored = 18
+
+// next begins the next member.
+func (g *gzipReader) next() error {
+	err := g.zr.Reset(&g.br)
+	if err == nil {
+		g.zr.Multistream(false)
+	}
+	return err
+}
+
+func (g *gzipReader) Read(p []byte) (int, error) {
+	for {
+		n, err := g.zr.Read(p)
+		switch {
+		case err != io.EOF:
+			return n, err
+		case n > 0:
+			return n, nil
+		case g.br.Len() <= gzipIgnored || g.next() != nil:
+			return 0, io.EOF
+		}
+	}
 }
 
 var gzipReaders = sync.Pool{New: func() any { return new(gzipReader) }}
@@ -71,7 +100,7 @@ func decodeGzip(dst, src []byte, limit int) ([]byte, error) {
 	defer gzipReaders.Put(g)
 	defer g.br.Reset(nil)
 	g.br.Reset(src)
-	if err := g.zr.Reset(&g.br); err != nil {
+	if err := g.next(); err != nil {
 		return dst, err
 	}
 	for {
@@ -80,7 +109,7 @@ func decodeGzip(dst, src []byte, limit int) ([]byte, error) {
 		}
 		// One byte above the limit is enough to see that there is more.
 		room := dst[len(dst):min(cap(dst), limit+1)]
-		n, err := g.zr.Read(room)
+		n, err := g.Read(room)
 		dst = dst[:len(dst)+n]
 		if len(dst) > limit {
 			return dst, ErrDecompressedTooLarge

@@ -44,7 +44,7 @@ func decodeSnappy(dst, src []byte, limit int) ([]byte, error) {
 			continue
 		}
 		if len(src) < 4 {
-			return dst, errSnappy
+			break // as the Java library
 		}
 		n := binary.BigEndian.Uint32(src)
 		src = src[4:]

@@ -28,10 +28,10 @@ func (w *walk) runCompressed(c Codec, src []byte, limit int, count int32) error 
 		defer gzipReaders.Put(g)
 		defer g.br.Reset(nil)
 		g.br.Reset(src)
-		if err := g.zr.Reset(&g.br); err != nil {
+		if err := g.next(); err != nil {
 			return in.broken(c, err)
 		}
-		in.from = &g.zr
+		in.from = g
 	case Zstd:
 		d, err := zstd.NewReader(bytes.NewReader(src), zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxWindow(maxStreamWindow), zstd.IgnoreChecksum(false))

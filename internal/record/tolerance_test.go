@@ -23,7 +23,7 @@ func packed(t *testing.T, codec Codec, count int, records []byte) Batch {
 func TestWhatSurroundsCompressedRecordsIsReadAsKafkaReadsIt(t *testing.T) {
 	one := clientBatch(t, "a")[BatchHeaderSize:]
 	pack := func(c Codec, p []byte) []byte { return must(compress(nil, c, 0, 2, p)) }
-	lz4 := pack(LZ4, one)
+	gzip, lz4 := pack(Gzip, one), pack(LZ4, one)
 	checked := slices.Clone(lz4)
 	checked[4] |= 4
 	checked[6] = byte(xxh32(checked[4:6]) >> 8)
@@ -32,6 +32,7 @@ func TestWhatSurroundsCompressedRecordsIsReadAsKafkaReadsIt(t *testing.T) {
 		return append([]byte{0x28, 0xb5, 0x2f, 0xfd, 0, byte(windowLog-10) << 3, byte(n), byte(n >> 8), byte(n >> 16)}, one...)
 	}
 	zeros := make([]byte, 30)
+	header := gzip[:10]
 	for _, c := range []struct {
 		name  string
 		codec Codec
@@ -43,6 +44,23 @@ func TestWhatSurroundsCompressedRecordsIsReadAsKafkaReadsIt(t *testing.T) {
 		{"lz4 content checksum", LZ4, [][]byte{checked, zeros[:4]}, wire.None},
 		{"lz4 content checksum of 3 bytes", LZ4, [][]byte{checked, zeros[:3]}, wire.InvalidRecord},
 		{"lz4 no content checksum", LZ4, [][]byte{checked}, wire.InvalidRecord},
+		{"gzip 1 zero", Gzip, [][]byte{gzip, zeros[:1]}, wire.None},
+		{"gzip 4 zeros", Gzip, [][]byte{gzip, zeros[:4]}, wire.None},
+		{"gzip 30 zeros", Gzip, [][]byte{gzip, zeros}, wire.None},
+		{"gzip header only", Gzip, [][]byte{gzip, header}, wire.None},
+		{"gzip header and 8 bytes", Gzip, [][]byte{gzip, header, zeros[:8]}, wire.None},
+		{"gzip header and 9 bytes", Gzip, [][]byte{gzip, header, zeros[:9]}, wire.InvalidRecord},
+		{"gzip header of a method that is none", Gzip, [][]byte{gzip, {0x1f, 0x8b, 7}, zeros}, wire.None},
+		{"gzip header without an end", Gzip, [][]byte{gzip, {0x1f, 0x8b, 8, 8, 0, 0, 0, 0, 0, 0}, []byte("a name that does not end")}, wire.None},
+		{"gzip damaged second member", Gzip, [][]byte{gzip, gzip[:len(gzip)-8], zeros[:8]}, wire.InvalidRecord},
+		{"gzip cut second member", Gzip, [][]byte{gzip, gzip[:len(gzip)-1]}, wire.InvalidRecord},
+		{"gzip empty second member", Gzip, [][]byte{gzip, pack(Gzip, nil)}, wire.None},
+		{"gzip empty first member", Gzip, [][]byte{pack(Gzip, nil), gzip}, wire.None},
+		{"gzip three members and zeros", Gzip, [][]byte{pack(Gzip, one[:3]), pack(Gzip, one[3:5]), pack(Gzip, one[5:]), zeros}, wire.None},
+		{"gzip no header", Gzip, [][]byte{zeros, gzip}, wire.InvalidRecord},
+		{"snappy 1 byte", Snappy, [][]byte{pack(Snappy, one), zeros[:1]}, wire.None},
+		{"snappy 3 bytes", Snappy, [][]byte{pack(Snappy, one), {0xff, 0xff, 0xff}}, wire.None},
+		{"snappy 4 bytes", Snappy, [][]byte{pack(Snappy, one), {0, 0, 0, 9}}, wire.InvalidRecord},
 	} {
 		set := packed(t, c.codec, 1, slices.Concat(c.parts...))
 		_, err := Validate(slices.Clone(set), producerOptions())
