@@ -79,3 +79,44 @@ func TestWhatSurroundsCompressedRecordsIsReadAsKafkaReadsIt(t *testing.T) {
 		}
 	}
 }
+
+// A batch keeps of its header what Kafka 3.9.1 keeps.
+func TestTheHeaderOfABatchIsStoredAsKafkaStoresIt(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		target       Codec
+		attributes   int16
+		maxTimestamp int64
+
+		wantAttributes int16
+		wantTimestamp  int64
+	}{
+		{"recompressed with a delete horizon", Gzip, 0x40, validateNow, 1, validateNow},
+		{"recompressed with unknown bits", Gzip, 0x2180, validateNow, 1, validateNow},
+		{"recompressed in a transaction", Gzip, 0x10, validateNow, 0x11, validateNow},
+		{"kept with unknown bits", ProducerCodec, 0x2180, validateNow, 0x2180, validateNow},
+		{"kept with append time", ProducerCodec, 8, validateNow, 0, validateNow},
+		{"kept with an append time before 1970", ProducerCodec, 8, -5, 0, NoTimestamp},
+	} {
+		b := clientBatch(t, "a")
+		if c.attributes == 0x10 {
+			b.putI64(producerIDAt, 7)
+			b.putI16(producerEpochAt, 0)
+			b.putI32(baseSequenceAt, 0)
+		}
+		b.putI16(attributesAt, c.attributes)
+		b.putI64(maxTimestampAt, c.maxTimestamp)
+		b.UpdateCRC()
+		o := producerOptions()
+		o.Codec = c.target
+		v, err := Validate(b, o)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		got := Batch(v.Set)
+		if got.i16(attributesAt) != c.wantAttributes || got.MaxTimestamp() != c.wantTimestamp || v.MaxTimestamp != c.wantTimestamp {
+			t.Errorf("%s: attributes %#x, maximum timestamp %d (%d)", c.name, got.i16(attributesAt), got.MaxTimestamp(), v.MaxTimestamp)
+		}
+	}
+}

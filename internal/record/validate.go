@@ -285,7 +285,10 @@ func validateV2(b Batch, o *ValidateOptions) (Validated, error) {
 	}
 	if appendTimeSet {
 		// Such a batch has one time for all its records.
-		w.maxTimestamp, w.maxDelta = b.MaxTimestamp(), 0
+		w.maxTimestamp, w.maxDelta = NoTimestamp, -1
+		if b.MaxTimestamp() > NoTimestamp {
+			w.maxTimestamp, w.maxDelta = b.MaxTimestamp(), 0
+		}
 	}
 
 	target := o.Codec
@@ -358,7 +361,7 @@ func recompress(b Batch, records []byte, target Codec, o *ValidateOptions) (Batc
 	}
 	n := Batch(out)
 	n.putI32(lengthAt, int32(len(out)-entryOverhead))
-	n.putI16(attributesAt, b.i16(attributesAt)&^codecMask|int16(target))
+	n.putI16(attributesAt, b.i16(attributesAt)&(transactionalBit|controlBit)|int16(target))
 	n.UpdateCRC()
 	return n, nil
 }
