@@ -1,11 +1,11 @@
 package record
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"slices"
 
+	"github.com/golang/snappy"
 	"github.com/klauspost/compress/s2"
 )
 
@@ -61,7 +61,7 @@ func decodeSnappy(dst, src []byte, limit int) ([]byte, error) {
 }
 
 func appendSnappyBlock(dst, block []byte, limit int) ([]byte, error) {
-	n, err := s2.DecodedLen(block)
+	n, err := snappy.DecodedLen(block)
 	// An element of 2 bytes makes at most 64 (a copy of 3 bytes too), so a
 	// length beyond that can't be true and is not worth its memory.
 	if err != nil || n > 32*len(block) {
@@ -71,59 +71,13 @@ func appendSnappyBlock(dst, block []byte, limit int) ([]byte, error) {
 		return dst, ErrDecompressedTooLarge
 	}
 	dst = slices.Grow(dst, n)
-	out, err := s2.Decode(dst[len(dst):len(dst)+n:len(dst)+n], block)
-	if err != nil || hasRepeat(block) {
+	// Not s2.Decode, which also reads what only S2 may have in a block, and no
+	// other client could read.
+	out, err := snappy.Decode(dst[len(dst):len(dst)+n:len(dst)+n], block)
+	if err != nil {
 		return dst, errSnappy
 	}
 	return dst[:len(dst)+len(out)], nil
-}
-
-// hasRepeat tells whether a block that S2 has decoded has a copy of the short
-// kind with offset 0. To S2 it repeats the last offset; to Snappy the block is
-// corrupt, and no other client could read it.
-func hasRepeat(block []byte) bool {
-	if !mayRepeat(block) {
-		return false
-	}
-	_, at := binary.Uvarint(block)
-	for at < len(block)-1 {
-		tag := block[at]
-		switch tag & 3 {
-		case 0:
-			n := int(tag >> 2)
-			if n >= 60 { // the length follows, in up to 4 bytes
-				var length [4]byte
-				at += copy(length[:n-59], block[at+1:])
-				n = int(binary.LittleEndian.Uint32(length[:]))
-			}
-			at += n + 2
-		case 1:
-			if tag>>5|block[at+1] == 0 {
-				return true
-			}
-			at += 2
-		case 2:
-			at += 3
-		case 3:
-			at += 5
-		}
-	}
-	return false
-}
-
-// mayRepeat tells whether the two bytes of such a copy are anywhere in a block.
-// In most they are not, and it is much faster than to go from tag to tag.
-func mayRepeat(block []byte) bool {
-	for at := 1; at < len(block); at++ {
-		n := bytes.IndexByte(block[at:], 0)
-		if n < 0 {
-			return false
-		}
-		if at += n; block[at-1]&0xe3 == 1 {
-			return true
-		}
-	}
-	return false
 }
 
 func appendSnappy(dst, src []byte) []byte {

@@ -25,7 +25,7 @@ func TestAnS2BlockIsNoSnappyBlock(t *testing.T) {
 	}
 }
 
-// Blocks are read as a strict decoder reads them, which is slower.
+// Blocks are read as another strict decoder reads them.
 func TestSnappyBlocksAreReadAsAStrictDecoderDoes(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
