@@ -43,6 +43,7 @@ type producing struct {
 	acks      int16
 	timeout   int32
 	now       int64 // ms
+	refused   refusal
 	failed    wire.Code
 	waits     []pendingAck
 	endpoints leaderEndpoints
@@ -56,7 +57,10 @@ type producing struct {
 // acks=0, where an error closes the connection (KafkaApis.handleProduceRequest).
 func handleProduce(b *Broker, q *Request) {
 	p := producing{b: b, q: q, flexible: q.Flexible, start: len(q.W.B), now: q.Received.UnixMilli()}
-	if !walkProduce(q, func([]byte, int32, []byte) {}) { // before anything is appended
+	transactional := false
+	if !walkProduce(q, func(_ []byte, _ int32, records []byte) { // before anything is appended
+		transactional = transactional || ofTransaction(records)
+	}) {
 		q.malformed()
 		return
 	}
@@ -65,8 +69,11 @@ func handleProduce(b *Broker, q *Request) {
 		p.transactionalID = r.NullableString(p.flexible)
 	}
 	p.acks, p.timeout = r.Int16(), r.Int32()
-	if p.transactionalID != nil {
-		p.transaction = b.verifyProduce(q, string(p.transactionalID))
+	switch {
+	case p.transactionalID != nil:
+		p.transaction, p.refused = b.verifyProduce(q, string(p.transactionalID))
+	case transactional:
+		p.refused.code = wire.TransactionalIDAuthorizationFailed // nothing would end the transaction
 	}
 	topics := r.Array(p.flexible, 1)
 	q.W.Length(p.flexible, topics)
@@ -141,6 +148,19 @@ func (p *producing) topic(r *wire.Reader) {
 	p.q.W.Tags(p.flexible)
 }
 
+// refusal is what all partitions of a request are answered that is refused as a
+// whole.
+type refusal struct {
+	code wire.Code
+	why  *record.Error // nil: the code says all
+}
+
+// ofTransaction tells whether a set is a batch of a transaction.
+func ofTransaction(set []byte) bool {
+	b := record.Batch(set)
+	return len(set) >= record.BatchHeaderSize && b.Magic() >= 2 && b.Transactional()
+}
+
 // produced is the outcome for one partition.
 type produced struct {
 	code    wire.Code
@@ -151,7 +171,11 @@ type produced struct {
 
 func (p *producing) partition(name []byte, t *replica.Topic, index int32, records []byte) {
 	d := produced{info: storage.AppendInfo{FirstOffset: -1, LastOffset: -1, LogAppendTime: -1, LogStartOffset: -1}}
-	p.append(&d, name, t, index, records)
+	if p.refused.code != wire.None {
+		d.code, d.invalid = p.refused.code, p.refused.why
+	} else {
+		p.append(&d, name, t, index, records)
+	}
 	wait := false
 	if p.acks == -1 && d.code == wire.None && d.info.LastOffset >= 0 {
 		code, done := d.part.Acked(d.info.LastOffset + 1)
@@ -266,7 +290,7 @@ func validateOptions(c *config.Topic, version int16, now int64) record.ValidateO
 		Version: version, Now: now,
 		Codec: record.Codec(c.Compression), Level: c.CompressionLevel,
 		BeforeMaxMs: c.TimestampBeforeMaxMs, AfterMaxMs: c.TimestampAfterMaxMs,
-		Compacted: c.Compact, MaxBatchBytes: int(c.MaxMessageBytes),
+		Compacted: c.Compact, MaxBatchBytes: max(1, int(c.MaxMessageBytes)), // 0 lets no batch in
 	}
 	if c.LogAppendTime {
 		o.TimestampType = record.LogAppendTime

@@ -209,21 +209,28 @@ func (v *verifying) of(topic []byte, index int32) verdict {
 	return verdict{}
 }
 
-// verifyProduce judges all partitions of a transactional request at once.
-func (b *Broker) verifyProduce(q *Request, id string) *verifying {
+// verifyProduce judges all partitions of a transactional request at once. The
+// records of more than one producer are refused: they can't be of one transaction.
+func (b *Broker) verifyProduce(q *Request, id string) (*verifying, refusal) {
 	var producer coordinator.Producer
 	var v verifying
+	several := false
 	walkProduce(q, func(topic []byte, index int32, records []byte) {
 		r := record.Batch(records)
-		if len(records) < record.BatchHeaderSize || r.Magic() < 2 || !r.Transactional() || !r.HasProducerID() {
+		if !ofTransaction(records) || !r.HasProducerID() {
 			return
 		}
-		producer = coordinator.Producer{ID: r.ProducerID(), Epoch: r.ProducerEpoch()}
+		p := coordinator.Producer{ID: r.ProducerID(), Epoch: r.ProducerEpoch()}
+		several = several || len(v) > 0 && p != producer
+		producer = p
 		v = append(v, verdict{TopicPartition: wire.TopicPartition{Topic: string(topic), Partition: index}})
 	})
+	if several {
+		return nil, refusal{wire.InvalidProducerIDMapping, &record.Error{Message: "Transactional records contained more than one producer ID"}}
+	}
 	b.verify(id, producer, v)
 	for i := range v {
 		v[i].code = toldToProducer(v[i].code, q.Version >= 11)
 	}
-	return &v
+	return &v, refusal{}
 }
