@@ -9,6 +9,7 @@ import (
 
 	"barnabas/internal/config"
 	"barnabas/internal/record"
+	"barnabas/internal/vfs"
 )
 
 // Origin says who appends, for the checks of producer state.
@@ -254,7 +255,7 @@ func (l *Log) writeLocked(set []byte, sum summary) error {
 	defer ref.release()
 	pos := seg.size.Load()
 	if end := pos + int64(len(set)); end > max(seg.room, reserveStep) {
-		reserveAheadLocked(seg, ref, pos, end)
+		l.reserveAheadLocked(seg, ref, pos, end)
 	}
 	if sum.producer && l.unstable.Load() < 0 && record.Batch(set).Transactional() {
 		l.unstable.Store(sum.first) // before the high watermark can reach it
@@ -490,17 +491,23 @@ const reserveStep = 4 << 20
 
 // reserveAheadLocked gives the active segment room for the records up to end and a
 // step more. A file system that has the room already does about a third less for
-// each page that is written. Without room, the write finds out.
-func reserveAheadLocked(seg *segment, ref *FileRef, pos, end int64) {
-	seg.reserved.Store(true)
+// each page that is written. Without room, the write finds out. What is reserved
+// counts as written to the disk, and is not asked for where that gets full.
+func (l *Log) reserveAheadLocked(seg *segment, ref *FileRef, pos, end int64) {
 	seg.room = (end/reserveStep + 1) * reserveStep
+	if l.dir().tight.Load() {
+		return
+	}
+	seg.reserved.Store(true)
+	l.dir().sinceCheck.Add(seg.room - pos)
 	if ref.file.Reserve(pos, seg.room-pos) != nil {
 		seg.room = math.MaxInt64 // it is not asked for again
 	}
 }
 
-// unreserve gives back the room that a segment has not used.
-func (s *segment) unreserve() error {
+// unreserve gives back the room that a segment has not used. When the file was
+// changed stays as it was: retention goes by it where records have no time.
+func (s *segment) unreserve(fsys vfs.FS) error {
 	if !s.reserved.Swap(false) {
 		return nil
 	}
@@ -509,7 +516,14 @@ func (s *segment) unreserve() error {
 		return err
 	}
 	defer ref.release()
-	return ref.file.Truncate(s.size.Load())
+	info, err := fsys.Stat(s.path())
+	if err != nil {
+		return err
+	}
+	if err := ref.file.Truncate(s.size.Load()); err != nil {
+		return err
+	}
+	return fsys.SetModTime(s.path(), info.ModTime())
 }
 
 // emptySegment makes a segment whose file comes with its first record: most

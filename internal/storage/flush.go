@@ -125,7 +125,7 @@ func (l *Log) checkpointHeld(last bool) error {
 	l.mu.Unlock()
 	for _, s := range segs {
 		if last || !s.active.Load() {
-			if err := s.unreserve(); err != nil {
+			if err := s.unreserve(l.dir().fs); err != nil {
 				l.dir().fail(err)
 				return err
 			}

@@ -32,6 +32,7 @@ type logDir struct {
 	failure    atomic.Pointer[error]
 	bulk       atomic.Bool  // one SyncAll comes instead of single syncs
 	full       atomic.Bool  // see checkSpace
+	tight      atomic.Bool  // no room is reserved ahead: the disk could get full of it
 	sinceCheck atomic.Int64 // bytes appended since then
 
 	// left is the logs that have left since all checkpoints were last on the disk,

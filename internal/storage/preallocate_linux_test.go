@@ -1,10 +1,12 @@
 package storage
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -132,4 +134,63 @@ func TestRoomAheadIsNotNeeded(t *testing.T) {
 		t.Fatalf("%d records, asked %d times", len(got), asked)
 	}
 	must(t, m.Close())
+}
+
+// diskOf is a file system on a disk with so much free.
+type diskOf struct {
+	vfs.FS
+	free int64
+}
+
+func (d *diskOf) Free(string) (free, total int64, err error) { return d.free, 1 << 30, nil }
+
+// Room that is reserved counts as written, and none is where the disk is almost
+// full.
+func TestRoomAheadFillsNoDisk(t *testing.T) {
+	asked := 0
+	disk := &diskOf{free: 1 << 29}
+	disk.FS = vfs.NewFaulty(vfs.NewMem(), func(op vfs.Op, _ string, _ int) error {
+		if op == vfs.OpReserve {
+			asked++
+			disk.free = 2*keepFree(1<<30) + 1
+		}
+		return nil
+	})
+	c := newClock()
+	m := open(t, options(t, disk, c))
+	l := create(t, m, topicConfig(t, "max.message.bytes", "5000000"))
+	value := strings.Repeat("v", reserveStep)
+	appendPlain(t, l, 1, 1, value)
+	if asked != 1 {
+		t.Fatal("reserved", asked, "times")
+	}
+	for i := range 3 {
+		appendPlain(t, l, 1, int64(i), value)
+	}
+	if asked != 1 {
+		t.Fatal("reserved on a disk that is almost full")
+	}
+	disk.free = 1 << 29
+	m.Tick(c.Now())
+	appendPlain(t, l, 1, 3, value)
+	if asked != 2 {
+		t.Fatal("reserved", asked, "times")
+	}
+	must(t, m.Close())
+}
+
+// A stop does not make an idle segment look younger.
+func TestRoomThatIsGivenBackChangesNoTime(t *testing.T) {
+	dir := t.TempDir()
+	o := options(t, vfs.OS, newClock())
+	o.Dirs = []string{dir}
+	m := open(t, o)
+	l := create(t, m, topicConfig(t, "max.message.bytes", "7000000"))
+	appendPlain(t, l, 1, 1, strings.Repeat("v", 6<<20))
+	name, old := filepath.Join(dir, "t-0", offsetName(0, logSuffix)), time.Unix(1_700_000_000, 0)
+	must(t, os.Chtimes(name, old, old))
+	must(t, m.Close())
+	if info, err := os.Stat(name); err != nil || !info.ModTime().Equal(old) {
+		t.Fatal(info.ModTime(), err)
+	}
 }

@@ -22,6 +22,7 @@ func (d *logDir) checkSpace() {
 	}
 	keep := keepFree(total)
 	d.sinceCheck.Store(0)
+	d.tight.Store(free < 2*keep+reserveStep)
 	switch was := d.full.Load(); {
 	case !was && free < keep:
 		d.full.Store(true)
